@@ -43,7 +43,7 @@ void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& 
   row.min_ns = kernel.min_ns;
   row.max_ns = kernel.max_ns;
   row.stddev_ns = kernel.stddev_ns;
-  row.bytes = kernel.bytes;
+  if (row.kind != "kernel") row.bytes = kernel.bytes;
 }
 
 void add_measured(const Measured& measured, KernelRow& row) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -59,6 +60,66 @@ std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, c
 
 namespace {
 
+// Returns the number of kernels of each owner.
+std::vector<std::int64_t> kernels_by_owner(const DeviceTrace& trace, std::size_t owners) {
+  std::vector<std::int64_t> kernels(owners);
+  for (const auto& record : trace.records) {
+    if (record.kind != KernelKind::kernel || record.end_ns < record.start_ns) continue;
+    const auto owner = owner_of_launch(record.launch);
+    ++kernels[owner < owners ? owner : kNoLaunch];
+  }
+  return kernels;
+}
+
+// Returns the owners of ops that were counted and that the traced pass did not run.
+std::set<Owner> owners_of_what_did_not_run(const Pass& counting, const Pass& traced) {
+  std::set<OpKey> ran;
+  for (const auto& op : traced.ops) ran.insert(op.key());
+  std::set<Owner> owners;
+  for (const auto& op : counting.ops) {
+    if (!op.is_unobserved() && op.has_work() && !ran.contains(op.key())) owners.insert(op.owner);
+  }
+  return owners;
+}
+
+}  // namespace
+
+void add_own_kernels(const std::vector<LaunchKey>& launches, const Pass& counting, const Pass& traced,
+                     std::vector<LaunchOwner>& owners, std::vector<Pass::Op>& ops) {
+  if (!traced.device || owners.empty()) return;
+  const auto kernels = kernels_by_owner(*traced.device, owners.size());
+  const auto known = buckets_by_inputs(ops);
+  const auto elsewhere = owners_of_what_did_not_run(counting, traced);
+  std::set<ModuleId> unobserved;
+  for (const auto& op : ops) {
+    if (op.is_unobserved()) unobserved.insert(op.owner.module);
+  }
+  const auto is_own = [&](const LaunchOwner& owner, OpKey key) {
+    if (elsewhere.contains(owner.owner) || unobserved.contains(owner.owner.module)) return false;
+    if (key.op == 0) return owner.op.empty();
+    if (key.signature == kAnyInputs || known.contains(key)) return false;
+    key.signature = kAnyInputs;
+    return !known.contains(key);
+  };
+  std::map<std::pair<Owner, std::string>, std::size_t> added;
+  for (std::size_t id = 0; id < owners.size(); ++id) {
+    auto& owner = owners[id];
+    if (kernels[id] == 0 || owner.bucket >= 0 || !is_own(owner, launches[id].key)) continue;
+    if (owner.op.empty()) owner.op = kNoOperator;
+    const auto [bucket, fresh] = added.try_emplace({owner.owner, owner.op}, ops.size());
+    if (fresh) {
+      auto& op = ops.emplace_back();
+      op.op = owner.op;
+      op.owner = owner.owner;
+      op.costed = false;
+    }
+    ops[bucket->second].calls += kernels[id];
+    owner.bucket = static_cast<std::int64_t>(bucket->second);
+  }
+}
+
+namespace {
+
 const LaunchOwner kNobody;  // outside of the model, by no op
 
 }  // namespace
@@ -75,6 +136,31 @@ void check_owners(const std::vector<LaunchOwner>& owners, std::size_t modules, s
     }
   }
 }
+
+namespace {
+
+// Correlation ids are numbers of 32 bits that begin again after the last. Ids of one trace that are half of all apart
+// are from before and after that.
+class LaunchOrder {
+ public:
+  explicit LaunchOrder(const std::vector<Launch>& launches) {
+    std::uint64_t largest = 0;
+    for (const auto& launch : launches) largest = std::max(largest, launch.record->correlation);
+    if (largest >= kAll) return;
+    after_ = std::ranges::any_of(launches, [&](const Launch& launch) {
+      return launch.record->correlation != 0 && launch.record->correlation + kAll / 2 < largest;
+    });
+  }
+  std::uint64_t operator()(std::uint64_t correlation) const {
+    return after_ && correlation < kAll / 2 ? correlation + kAll : correlation;
+  }
+
+ private:
+  static constexpr std::uint64_t kAll = std::uint64_t{1} << 32;
+  bool after_ = false;
+};
+
+}  // namespace
 
 Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& owners) {
   Launches launches;
@@ -94,8 +180,9 @@ Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& o
     const bool known = owner != kNoLaunch && owner < owners.size();
     launches.in_order.push_back({&record, known ? &owners[owner] : nobody, known});
   }
-  const auto order = [](const Launch& launch) {
-    return std::tie(launch.record->correlation, launch.record->graph_node, launch.record->start_ns);
+  const LaunchOrder launched(launches.in_order);
+  const auto order = [&](const Launch& launch) {
+    return std::tuple(launched(launch.record->correlation), launch.record->graph_node, launch.record->start_ns);
   };
   std::stable_sort(launches.in_order.begin(), launches.in_order.end(),
                    [&](const Launch& a, const Launch& b) { return order(a) < order(b); });

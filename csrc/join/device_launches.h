@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device_data.h"
@@ -24,6 +25,17 @@ struct LaunchOwner {
 // Returns the owners by LaunchId.
 std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, const std::vector<Pass::Op>& ops);
 
+// The op of kernels that no op launched.
+inline constexpr std::string_view kNoOperator = "(no operator)";
+
+// Adds an op without a cost for kernels that no op that counts launched, and gives it to their owners: what they
+// computed is not known, so their rows must not look complete. Such an op has the name of the op around the launches,
+// which only calls others or has others inside that count. Kernels of a module of which the traced pass did not run all
+// that `counting` has are left alone, since they may be that work (TorchScript's executor fuses ops), and so are those
+// of a module that is listed as unobserved. Does nothing where no device was traced.
+void add_own_kernels(const std::vector<LaunchKey>& launches, const Pass& counting, const Pass& traced,
+                     std::vector<LaunchOwner>& owners, std::vector<Pass::Op>& ops);
+
 struct Launch {
   const KernelRecord* record;
   const LaunchOwner* owner;
@@ -34,8 +46,9 @@ struct Launch {
 
 struct Launches {
   const DeviceTrace* trace = nullptr;
-  std::vector<Launch> in_order;  // by correlation; nodes of one graph by node, then by start
-  std::int64_t backwards = 0;    // records that end before they start: left out
+  std::vector<Launch>
+      in_order;  // by correlation, which begins again after 2^32; nodes of one graph by node, then by start
+  std::int64_t backwards = 0;  // records that end before they start: left out
 
   // Records that are not in here because their start or end is not known.
   std::int64_t incomplete() const { return trace->incomplete + backwards; }

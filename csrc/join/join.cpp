@@ -139,7 +139,8 @@ ProfileData join(RunRecord observed) {
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
   data.collectives = collective_data(observed.counting, chosen, host.ops);
   if (chosen != nullptr) data.events = host_events(*chosen, host.ops);
-  const auto owners = launch_owners(observed.launches, host.ops);
+  auto owners = launch_owners(observed.launches, host.ops);
+  if (chosen != nullptr) add_own_kernels(observed.launches, observed.counting, *chosen, owners, host.ops);
   data.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);

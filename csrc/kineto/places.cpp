@@ -315,6 +315,7 @@ class Walk {
     if (!row) return false;
     place.module = *row;
     if (place.phase == Phase::backward) place.phase = Phase::recompute;
+    if (place.phase == Phase::optimizer) place.phase = Phase::forward;  // the step's closure calls it
     ++clock(place).calls;
     return true;
   }

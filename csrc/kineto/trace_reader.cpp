@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/kernel_names.h"
 #include "kineto/collectives.h"
 #include "kineto/json_text.h"
 
@@ -104,21 +105,37 @@ std::optional<std::size_t> end_of_nested(std::string_view text, std::size_t& loo
   return std::nullopt;
 }
 
-// "Memcpy HtoD (Pageable -> Device)"
+// "Pageable", "Device", "Device Static", "Array"; "Host" of ROCm's is neither pinned nor pageable.
+Memory memory_of(std::string_view word) {
+  if (word == "Array") return Memory::device;
+  for (std::size_t i = 1; i < kMemoryNames.size(); ++i) {
+    const bool same = std::ranges::equal(word.substr(0, word.find(' ')), kMemoryNames[i], [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) == b;
+    });
+    if (same) return static_cast<Memory>(i);
+  }
+  return Memory::unknown;
+}
+
+// Returns the ends of a copy, "Memcpy HtoD (Pageable -> Device)", or where a fill writes, "Memset (Device)". An end
+// that is not known otherwise is the device's where the kind of copy says so, as in the collector.
 std::pair<Memory, Memory> memories_of(std::string_view name) {
-  const auto memory_of = [](std::string_view word) {
-    for (std::size_t i = 1; i < kMemoryNames.size(); ++i) {
-      const bool same = std::ranges::equal(
-          word, kMemoryNames[i], [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-      if (same) return static_cast<Memory>(i);
-    }
-    return Memory::unknown;
-  };
+  constexpr std::string_view kArrow = " -> ";
   const auto open = name.find('(');
-  const auto arrow = name.find(" -> ");
   const auto close = name.find(')');
-  if (open == name.npos || arrow == name.npos || close == name.npos || open > arrow || arrow > close) return {};
-  return {memory_of(name.substr(open + 1, arrow - open - 1)), memory_of(name.substr(arrow + 4, close - arrow - 4))};
+  if (open == name.npos || close == name.npos || open > close) return {};
+  const auto inside = name.substr(open + 1, close - open - 1);
+  const auto arrow = inside.find(kArrow);
+  if (arrow == inside.npos) return {Memory::unknown, memory_of(inside)};
+  const auto words = name.substr(0, open);
+  const auto kind = words.find("to");
+  const auto end = [&](std::string_view word, std::size_t letter) {
+    const auto told = memory_of(word);
+    const bool on_device =
+        letter < words.size() && std::string_view("DAP").find(words[letter]) != std::string_view::npos;
+    return told == Memory::unknown && kind != words.npos && on_device ? Memory::device : told;
+  };
+  return {end(inside.substr(0, arrow), kind - 1), end(inside.substr(arrow + kArrow.size()), kind + 2)};
 }
 
 std::array<std::int32_t, 3> three(std::string_view list) {
@@ -295,6 +312,8 @@ Trace TraceReader::finish() {
   };
   for (const auto& version : versions_) add(version);
   trace_.recorded_by = std::move(by);
+  // Some names were mangled in a way that the recording machine could not read.
+  for (auto& name : trace_.device.names) name = demangled(name);
   names_ = {};
   kernel_names_ = {};
   calls_ = {};
@@ -458,12 +477,15 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
                                     KernelRecord record) {
   record.kind = kind;
   std::uint64_t external = 0;
+  std::optional<std::uint32_t> to_device;  // of a copy between devices, which has no "device"
   JsonMembers members(args);
   while (members.next()) {
     const auto key = members.key();
     const auto value = members.value();
-    if (key == "device")
+    if (key == "device" || key == "fromDevice")
       record.device = small(value);
+    else if (key == "toDevice")
+      to_device = small(value);
     else if (key == "stream")
       record.stream = small(value);
     else if (key == "correlation")
@@ -483,9 +505,9 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
     ++trace_.damaged;
     return;
   }
-  record.to_device = record.device;
+  record.to_device = to_device.value_or(record.device);
   if (kind == KernelKind::kernel) record.name = kernel_names_.number_of(name, trace_.device.names);
-  if (kind == KernelKind::copy) std::tie(record.from, record.to) = memories_of(unquoted(name));
+  if (kind != KernelKind::kernel) std::tie(record.from, record.to) = memories_of(unquoted(name));
   if (kind == KernelKind::kernel && record.correlation != 0 && is_kernel_of_collectives(unquoted(name))) {
     if (auto message = message_of("", args); !message.name.empty()) {
       trace_.kernel_messages.emplace(record.correlation, static_cast<std::int32_t>(trace_.messages.size()));

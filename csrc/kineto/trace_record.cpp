@@ -30,7 +30,6 @@ std::string microseconds(std::int64_t ns) {
 }
 
 // Numbers operators from 1 on; a call's number is its signature.
-constexpr std::uint32_t kNoOperator = ~std::uint32_t{0};
 constexpr std::uint64_t kOwnKernels = kAnyInputs - 1;
 
 struct Window {
@@ -302,44 +301,16 @@ class Import {
     return known->second;
   }
 
-  // Adds an uncosted op for a kernel that belongs to no op that counts: its work is not known, and its row must not
-  // look complete. `op`: the innermost op around it, which is a composite or has others in it that count; kNone: there
-  // is none.
-  LaunchId launch_of_unknown(const Owner& place, std::int32_t op, const KernelRecord& record) {
-    const auto function = function_of_kernel(trace_.device.names[record.name]);
-    const auto number = !function.empty() ? number_of_function(function)
-                        : op == kNone     ? kNoOperator
-                                          : number_of(trace_.host[at(op)].name);
-    const OpKey key{number, place, kOwnKernels};
-    auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
-    if (fresh) {
-      Pass::Op bucket;
-      bucket.owner = place;
-      bucket.number = number;
-      bucket.signature = bucket.inputs = kOwnKernels;
-      bucket.op = !function.empty() ? "nccl:" + std::string(function)
-                  : op == kNone     ? "(no operator)"
-                                    : trace_.names[trace_.host[at(op)].name];
-      bucket.costed = false;
-      bucket.time_ns = 0;
-      pass_.ops.push_back(std::move(bucket));
-    }
-    auto& bucket = pass_.ops[known->second];
-    ++bucket.calls;
-    return launch_id({key, bucket.op});
-  }
-
   std::uint32_t number_of(std::uint32_t name) {
     return numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
   }
 
-  // Numbers the functions of NCCL's kernels that no operator counts for like operators.
-  std::uint32_t number_of_function(std::string_view function) {
+  LaunchId launch_of_function(std::string_view function, const Owner& place) {
     const auto name = "nccl:" + std::string(function);
     const auto known = std::ranges::find(trace_.names, name);
     const auto index = static_cast<std::uint32_t>(known - trace_.names.begin());
     if (known == trace_.names.end()) trace_.names.push_back(name);
-    return number_of(index);
+    return launch_id({{number_of(index), place, kOwnKernels}, name});
   }
 
   void give_launches(const std::vector<std::int32_t>& launcher_of) {
@@ -347,8 +318,11 @@ class Import {
     for (std::size_t i = 0; i < launcher_of.size(); ++i) {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
+      // NCCL's kernels that no op launched stand by themselves: they communicate.
+      const auto function =
+          record.kind == KernelKind::kernel ? function_of_kernel(trace_.device.names[record.name]) : std::string_view{};
       if (launcher == kNone) {
-        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone, record);
+        if (!function.empty()) record.launch = launch_of_function(function, {kOutside});
         continue;
       }
       const auto owner = counted_.owners[at(launcher)];
@@ -360,15 +334,16 @@ class Import {
         record.launch = launch_id({bucket.key(), bucket.op});
         continue;
       }
+      // The op around it is a composite, or has others inside that count.
       const auto& place = places_.of_event[at(launcher)];
-      const auto op = innermost_op(launcher);
-      if (record.kind == KernelKind::kernel) {
-        record.launch = launch_of_unknown(place, op, record);
-        continue;
+      if (!function.empty()) {
+        record.launch = launch_of_function(function, place);
+      } else if (const auto op = innermost_op(launcher); op != kNone) {
+        const auto name = trace_.host[at(op)].name;
+        record.launch = launch_id({{number_of(name), place, kOwnKernels}, trace_.names[name]});
+      } else if (place != Owner{kOutside}) {
+        record.launch = launch_id({{0, place}, {}});
       }
-      if (op == kNone && place == Owner{kOutside}) continue;
-      record.launch =
-          launch_id({OpKey{0, place}, op == kNone ? std::string() : trace_.names[trace_.host[at(op)].name]});
     }
     number_graphs();
   }
@@ -532,7 +507,6 @@ class Import {
   Pass pass_;
   std::map<std::pair<std::int32_t, Owner>, std::size_t> buckets_;
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
-  std::map<OpKey, std::size_t> unknown_;                      // buckets of kernels that no op counts for
   std::vector<std::int32_t> bucket_of_event_;
   std::int64_t counted_calls_ = 0;
   std::int64_t undescribed_ = 0;

@@ -115,6 +115,7 @@ void TextLayout::fit(std::size_t width) {
     indent_by(2, 3);
     if (total() > width) indent_by(1, 2);
   }
+  if (total() > width) truncate(1);  // nothing is left to drop
   // The truncated columns get the rest of the width, the narrowest share first.
   std::size_t spare = width - std::min(width, total());
   bool grew = true;

@@ -19,7 +19,8 @@ namespace roofprof {
 struct TableColumn {
   std::string heading = {};
   bool left = false;  // alignment; figures stand right
-  // May be truncated down to this, and to two thirds of it before any column is dropped; 0: never truncated.
+  // May be truncated down to this, to two thirds of it before any column is dropped, and to one third where none is
+  // left to drop; 0: never truncated.
   std::size_t min_width = 0;
   // If the table is too wide, the column of the largest rank goes first; rank 0 stays.
   int drop_rank = 0;

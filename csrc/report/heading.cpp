@@ -83,8 +83,11 @@ std::string scope_words(const ProfileData& data) {
   if (data.imported) {
     return "a trace of " + data.imported->source + (data.runs.steps > 0 ? ", " + steps : "");
   }
-  if (data.part) return "within " + data.part->region + ", in " + (data.mode == "block" ? "a block" : "one call");
-  if (data.mode != "block") return "one call";
+  const bool goes_back =
+      std::ranges::any_of(data.ops, [](const auto& op) { return op.owner.phase == Phase::backward; });
+  const std::string_view call = goes_back ? "one call, forward and backward" : "one call";
+  if (data.part) return fmt::format("within {}, in {}", data.part->region, data.mode == "block" ? "a block" : call);
+  if (data.mode != "block") return std::string(call);
   if (data.runs.steps == 0) return "a block";
   return "a block of " + steps + (goes_on_after_steps(data.runs) ? " and what came after" : "");
 }

@@ -293,7 +293,7 @@ class KernelRow:
     min: Final[float]
     max: Final[float]
     stddev: Final[float]
-    bytes: Final[int]
+    bytes: Final[int | None]
     flops: Final[int | None]
     achieved_flops: Final[float | None]
     dram_bytes: Final[int | None]

@@ -91,9 +91,9 @@ Record external_id(CUpti_ExternalCorrelationKind kind, std::uint64_t id, unsigne
   return record_of(record, sizeof(record));
 }
 
-Record call(unsigned correlation) {
+Record call(CUpti_ActivityKind api, unsigned correlation) {
   CUpti_ActivityAPI record{};
-  record.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
+  record.kind = api;
   record.correlationId = correlation;
   return record_of(record, sizeof(record));
 }
@@ -115,6 +115,7 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return sizeof(CUpti_ActivityMemset4);
     case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
       return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
       return sizeof(CUpti_ActivityExternalCorrelation);

@@ -21,7 +21,7 @@ struct Record {
 
 Record work(const Ran& ran);  // a kernel, copy or fill
 Record external_id(CUpti_ExternalCorrelationKind kind, std::uint64_t id, unsigned correlation);
-Record call(unsigned correlation);  // of the runtime's API
+Record call(CUpti_ActivityKind api, unsigned correlation);
 
 CUpti_ActivityKind kind_of(const std::uint8_t* record);
 std::size_t bytes_of(CUpti_ActivityKind kind);  // 0: no kind that is written here

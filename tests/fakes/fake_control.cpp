@@ -39,7 +39,7 @@ State state;
 std::vector<std::function<void(const fake::Ran&)>> listeners;
 std::vector<std::function<void(unsigned long long, unsigned long long)>> graph_listeners;
 std::vector<std::function<void()>> reset_listeners;
-std::vector<std::function<void()>> call_listeners;
+std::vector<std::function<void(unsigned)>> call_listeners;
 bool gate_open = false;
 long long ungated = 0;
 
@@ -100,11 +100,21 @@ fake::Ran run(const FakeLaunch& launch) {
   fake::Ran ran{.launch = launch};
   state.now_ns += named(state.settings, "launch_ns");
   long long& stream_end = state.stream_end_ns[{launch.device, launch.stream}];
-  ran.start_ns = std::max(now(), stream_end);
-  ran.end_ns = stream_end = ran.start_ns + launch.duration_ns;
+  ran.start_ns = launch.start_ns != 0 ? launch.start_ns : std::max(now(), stream_end);
+  ran.end_ns = ran.start_ns + launch.duration_ns;
+  stream_end = std::max(stream_end, ran.end_ns);
   ran.correlation = launch.correlation != 0 ? launch.correlation : ++state.correlation;
   state.contexts.try_emplace(launch.device, 0);
   return ran;
+}
+
+void tell_of_call(unsigned correlation) {
+  std::vector<std::function<void(unsigned)>> told;
+  {
+    const std::lock_guard lock(mutex);
+    told = call_listeners;
+  }
+  for (const auto& listener : told) listener(correlation);
 }
 
 }  // namespace
@@ -192,6 +202,8 @@ unsigned fake_launch(const FakeLaunch* launch) {
   return ran.correlation;
 }
 
+void fake_call(unsigned correlation) { tell_of_call(correlation); }
+
 void fake_graph_node(unsigned long long node, unsigned long long original) {
   std::vector<std::function<void(unsigned long long, unsigned long long)>> told;
   {
@@ -242,19 +254,12 @@ void on_graph_node(std::function<void(unsigned long long, unsigned long long)> l
   graph_listeners.push_back(std::move(listener));
 }
 
-void on_driver_call(std::function<void()> listener) {
+void on_call(std::function<void(unsigned)> listener) {
   const std::lock_guard lock(mutex);
   call_listeners.push_back(std::move(listener));
 }
 
-void driver_call() {
-  std::vector<std::function<void()>> told;
-  {
-    const std::lock_guard lock(mutex);
-    told = call_listeners;
-  }
-  for (const auto& listener : told) listener();
-}
+void driver_call() { tell_of_call(0); }
 
 void on_reset(std::function<void()> listener) {
   const std::lock_guard lock(mutex);

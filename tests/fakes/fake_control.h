@@ -63,6 +63,7 @@ typedef struct FakeLaunch {
   unsigned to_device; /* of a copy between devices: copy_kind 10 */
   int from_memory;    /* of a copy: CUpti_ActivityMemoryKind; 0: its record does not say */
   int to_memory;
+  long long start_ns; /* by the simulated machine's clock; 0: as soon as its stream is free */
 } FakeLaunch;
 /* For who mirrors it: fake_launch.py. */
 extern const unsigned long fake_launch_size;
@@ -72,6 +73,10 @@ extern const unsigned long fake_launch_size;
 unsigned fake_launch(const FakeLaunch* launch);
 /* The same for a plain kernel. */
 unsigned fake_kernel(const char* name, unsigned device, unsigned stream, long long duration_ns);
+
+/* A call of the runtime's API and, inside it, of the driver's, on this thread, under one correlation id: work that has
+ * the id as its `correlation` was launched by it. */
+void fake_call(unsigned correlation);
 
 /* A node of a CUDA graph comes to be, on this thread: captured, or (original not 0) cloned from one that was, as
  * instantiating a graph does. Nodes are numbered by whoever makes them. */

@@ -171,24 +171,27 @@ void add(Record&& record) {
   pending.push_back(std::move(record));
 }
 
-// One record of external ids for each kind that has any on this thread, then the call's: for launches of their own.
-void add_call(unsigned correlation) {
-  const bool calls = enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME) || enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER);
-  if (!calls) return;
+// One record of external ids for each kind that has any on this thread.
+void add_ids(unsigned correlation) {
+  if (!enabled.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) return;
   for (const auto& [kind, ids] : external_ids) {
-    if (ids.empty() || !enabled.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) continue;
-    add(fake::external_id(kind, ids.back(), correlation));
+    if (!ids.empty()) add(fake::external_id(kind, ids.back(), correlation));
   }
-  if (enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME)) add(fake::call(correlation));
 }
 
-void driver_called() {
+// Those, then the call's: for launches of their own.
+void add_call(unsigned correlation) {
+  const bool runtime = enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME);
+  if (runtime || enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) add_ids(correlation);
+  if (runtime) add(fake::call(CUPTI_ACTIVITY_KIND_RUNTIME, correlation));
+}
+
+void called(unsigned correlation) {
   const std::lock_guard lock(mutex);
-  if (!enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER) || !enabled.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
-    return;
-  for (const auto& [kind, ids] : external_ids) {
-    if (!ids.empty()) add(fake::external_id(kind, ids.back(), kCallsOfTheDriver));
-  }
+  if (correlation != 0) add_call(correlation);
+  if (!enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) return;
+  add_ids(correlation != 0 ? correlation : kCallsOfTheDriver);
+  if (correlation != 0) add(fake::call(CUPTI_ACTIVITY_KIND_DRIVER, correlation));
 }
 
 void launched(const fake::Ran& ran) {
@@ -224,7 +227,7 @@ void reset() {
   made = 0;
 }
 
-const bool listening = (fake::on_launch(launched), fake::on_driver_call(driver_called), fake::on_reset(reset), true);
+const bool listening = (fake::on_launch(launched), fake::on_call(called), fake::on_reset(reset), true);
 
 CUptiResult skip(bool driver, CUpti_CallbackId call, std::uint8_t enable) {
   const std::lock_guard lock(mutex);

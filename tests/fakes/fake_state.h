@@ -27,8 +27,9 @@ void on_launch(std::function<void(const Ran&)> listener);
 
 // Called for each node of a graph from now on, likewise; and at each reset.
 void on_graph_node(std::function<void(unsigned long long node, unsigned long long original)> listener);
-// Called on the thread of a call of the driver that launches nothing and is recorded, likewise; and the call itself.
-void on_driver_call(std::function<void()> listener);
+// Called on the thread of a call of the API, likewise, with the call's correlation id; 0: of one of the driver that
+// launches nothing and is recorded, which driver_call() makes.
+void on_call(std::function<void(unsigned correlation)> listener);
 void driver_call();
 void on_reset(std::function<void()> listener);
 

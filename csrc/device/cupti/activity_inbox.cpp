@@ -1,18 +1,17 @@
 #include "device/cupti/activity_inbox.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+
+#include "core/kernel_names.h"
 
 namespace roofprof::cupti {
 
@@ -188,15 +187,6 @@ void ActivityInbox::free_all() {
 }
 
 namespace {
-
-// Names that no C++ compiler made (Triton's, cuBLAS's) stay: without the test "f" would become "float".
-std::string demangled(const std::string& name) {
-  if (!name.starts_with("_Z")) return name;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : name;
-}
 
 // Two mangled names may read the same: of unnamed namespaces, for one.
 std::vector<std::uint32_t> add_names(const std::vector<std::string>& mangled, std::vector<std::string>& names) {

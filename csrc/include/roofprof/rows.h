@@ -258,7 +258,7 @@ struct KernelRow {
   std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
   double stddev_ns = 0;
-  std::int64_t bytes = 0;  // of copies and fills
+  std::optional<std::int64_t> bytes;  // of copies and fills
   // The hardware counters' figures, all instances together.
   std::optional<std::int64_t> dram_bytes;
   std::optional<std::int64_t> l2_bytes;

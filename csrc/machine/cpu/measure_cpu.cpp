@@ -110,6 +110,11 @@ std::string level_method(const Plateau& level, const std::vector<Plateau>& all, 
   return method + "; write-allocate not counted";
 }
 
+// One round alone has no spread.
+std::optional<double> spread_of(const std::vector<Round>& rounds, double spread) {
+  return rounds.size() > 1 ? std::optional(spread) : std::nullopt;
+}
+
 void add_memory(const std::vector<Round>& rounds, const std::vector<StatedCache>& stated, const std::string& date,
                 Ceilings& ceilings) {
   std::vector<std::vector<BandwidthPoint>> bandwidths;
@@ -119,11 +124,11 @@ void add_memory(const std::vector<Round>& rounds, const std::vector<StatedCache>
   double spread = 0;
   const auto levels = plateaus(curve.points, stated);
   for (const Plateau& level : levels) {
-    ceilings.memory.push_back(
-        {.level = level.level,
-         .bytes_per_second = level.bytes_per_second,
-         .capacity_bytes = level.capacity_bytes,
-         .provenance = {"measured", level_method(level, levels, stated, rounds.size()), date, level.spread}});
+    ceilings.memory.push_back({.level = level.level,
+                               .bytes_per_second = level.bytes_per_second,
+                               .capacity_bytes = level.capacity_bytes,
+                               .provenance = {"measured", level_method(level, levels, stated, rounds.size()), date,
+                                              spread_of(rounds, level.spread)}});
     spread = std::max(spread, level.spread);
   }
   curve.provenance = {"measured",
@@ -131,7 +136,7 @@ void add_memory(const std::vector<Round>& rounds, const std::vector<StatedCache>
                           bytes_text(curve.points.front().working_set_bytes) + " to " +
                           bytes_text(curve.points.back().working_set_bytes) + ", " + torch_threads_text() +
                           ", best of " + std::to_string(rounds.size()) + ", made monotone; write-allocate not counted",
-                      date, spread};
+                      date, spread_of(rounds, spread)};
 }
 
 void add_compute(const std::vector<Round>& rounds, const std::vector<std::pair<DType, ComputeTrials>>& compute,
@@ -142,7 +147,7 @@ void add_compute(const std::vector<Round>& rounds, const std::vector<std::pair<D
     ceilings.compute.push_back({.dtype = compute[i].first,
                                 .operations_per_second = best,
                                 .provenance = {"measured", compute[i].second.method(static_cast<int>(rounds.size())),
-                                               date, (best - least.compute[i]) / best}});
+                                               date, spread_of(rounds, (best - least.compute[i]) / best)}});
   }
 }
 

@@ -126,6 +126,6 @@ int main(int count, char** arguments) {
     return 2;
   } catch (const std::exception& error) {
     std::cerr << "roofprof-report: " << error.what() << '\n';
-    return 1;
+    return 2;
   }
 }

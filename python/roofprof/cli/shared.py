@@ -61,7 +61,9 @@ def say(line: str) -> None:
 
 
 def width(arguments: argparse.Namespace) -> int:
-    """Return the number of characters that a line may have."""
+    """Return the number of characters that a line may have; 0: as many as it takes."""
+    if arguments.width == 0:
+        return 0
     terminal = shutil.get_terminal_size((120, 0)).columns if sys.stdout.isatty() else 120
     return max(arguments.width or terminal, 60)
 
@@ -415,7 +417,10 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 def add_width(parser: argparse.ArgumentParser) -> None:
     """Add the option that :func:`width` reads."""
     parser.add_argument(
-        "--width", type=whole_number, metavar="N", help="characters (default: the terminal's, else 120)"
+        "--width",
+        type=whole_number,
+        metavar="N",
+        help="characters, at least 60; 0: as many as it takes (default: the terminal's, else 120)",
     )
 
 

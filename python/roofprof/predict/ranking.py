@@ -24,6 +24,7 @@ _COLUMNS = (
     ("compute", False, 1),
     ("memory", True, 5),
 )
+_MIN_NAME = 24  # characters of a device's name, or of its file's
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class Ranking(StoredResult):
         document = _report.Document()
         batch = f", batch {self.batch}" if self.batch else ""
         document.add_paragraph("roofprof", f"predicted times of {self.model}: {self.prediction}{batch}")
-        columns = [_report.TableColumn(heading, left, 10 if left else 0, rank) for heading, left, rank in _COLUMNS]
+        columns = [
+            _report.TableColumn(heading, left, 0 if rank else _MIN_NAME, rank) for heading, left, rank in _COLUMNS
+        ]
         document.add_table(columns, [_cells(device) for device in self.devices], title="Devices")
         thing = "samples" if self.batch else "calls"
         document.add_paragraph(

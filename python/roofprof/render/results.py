@@ -114,7 +114,10 @@ class StoredResult(Result):
 
     @classmethod
     def from_json(cls, path: str | Path) -> Self:
-        """Return the result in a file, equal to its writer's. Raises OSError or ValueError, naming the file."""
+        """Return the result in a file, equal to its writer's but for the last digit of times.
+
+        Raises OSError or ValueError, naming the file.
+        """
         content = read_whole(path)
         try:
             stored = json.loads(content)

@@ -254,12 +254,14 @@ class Report(WritesTraces, Predicts):
         those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank" or "collective"; width in
         characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each
         of several equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing
-        those that are.
+        those that are, and TypeError for what is no name.
         """
         if isinstance(columns, str):
             columns = [name.strip() for name in columns.split(",")]
         if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
             raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
+        if not (isinstance(by, str) and isinstance(sort, str)):
+            raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
         return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
 
     def __str__(self) -> str:

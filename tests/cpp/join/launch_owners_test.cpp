@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace roofprof {
 namespace {
 
@@ -67,6 +69,105 @@ TEST(LaunchOwners, OfAModuleItselfHaveNoOp) {
   EXPECT_EQ(owners[1].owner.phase, Phase::backward);
   EXPECT_EQ(owners[1].op, "");
   EXPECT_EQ(owners[1].bucket, -1);
+}
+
+// ---- kernels that no op launched
+
+// Owners of launches in a pass, by hand: each has that many kernels, and a copy.
+class OwnKernels : public ::testing::Test {
+ protected:
+  void launch(const OpKey& key, const std::string& op, int kernels) {
+    keys_.push_back({key, op});
+    DeviceTrace trace = pass_.device ? *pass_.device : DeviceTrace{};
+    const auto id = static_cast<LaunchId>(keys_.size() - 1);
+    for (int i = 0; i < kernels; ++i) trace.records.push_back({.launch = id, .start_ns = 1, .end_ns = 2});
+    trace.records.push_back({.kind = KernelKind::copy, .launch = id, .start_ns = 1, .end_ns = 2});
+    pass_.device = std::make_shared<const DeviceTrace>(std::move(trace));
+  }
+  void run(const Pass& counting) {
+    ops_ = counting.ops;
+    owners_ = launch_owners(keys_, ops_);
+    counted_ = ops_.size();
+    add_own_kernels(keys_, counting, pass_, owners_, ops_);
+  }
+  std::size_t added() const { return ops_.size() - counted_; }
+
+  std::vector<LaunchKey> keys_ = {{}};
+  Pass pass_;
+  std::vector<LaunchOwner> owners_;
+  std::vector<Pass::Op> ops_;
+  std::size_t counted_ = 0;
+};
+
+TEST_F(OwnKernels, HaveAnOpWithoutACost) {
+  pass_.ops = {op_with(inputs_of(kNeg, 10))};
+  launch(inputs_of(kNeg, 10), "aten::neg", 1);
+  launch({0, {kLayer}}, "", 3);
+  run(pass_);
+  ASSERT_EQ(added(), 1U);
+  EXPECT_EQ(ops_[1].op, "(no operator)");
+  EXPECT_EQ(ops_[1].owner, Owner{kLayer});
+  EXPECT_EQ(ops_[1].calls, 3);
+  EXPECT_FALSE(ops_[1].costed);
+  EXPECT_EQ(owners_[1].bucket, 0);
+  EXPECT_EQ(owners_[2].bucket, 1);
+  EXPECT_EQ(owners_[2].op, "(no operator)");
+}
+
+TEST_F(OwnKernels, OfOpsWithOthersInsideAreTheirs) {
+  launch(inputs_of(kNeg, 10), "mine::attention", 1);
+  launch(inputs_of(kNeg, 20), "mine::attention", 2);
+  run(pass_);
+  ASSERT_EQ(added(), 1U);
+  EXPECT_EQ(ops_[0].op, "mine::attention");
+  EXPECT_EQ(ops_[0].calls, 3);
+  EXPECT_EQ(owners_[1].bucket, 0);
+  EXPECT_EQ(owners_[2].bucket, 0);
+}
+
+TEST_F(OwnKernels, OutsideOfAllScopesAreOfNoOperatorEither) {
+  launch({0, {kLayer}}, "", 0);
+  auto trace = *pass_.device;
+  trace.records.push_back({.start_ns = 1, .end_ns = 2});
+  trace.records.push_back({.launch = 99, .start_ns = 1, .end_ns = 2});  // of another run
+  pass_.device = std::make_shared<const DeviceTrace>(trace);
+  run(pass_);
+  ASSERT_EQ(added(), 1U);
+  EXPECT_EQ(ops_[0].owner, Owner{kOutside});
+  EXPECT_EQ(ops_[0].calls, 2);
+  EXPECT_EQ(owners_[0].bucket, 0);
+  EXPECT_EQ(owners_[1].bucket, -1) << "a copy alone computes nothing";
+}
+
+// One bucket or the other has them: their work is known.
+TEST_F(OwnKernels, AreNoneWhereTheSameInputsHadSeveralResults) {
+  pass_.ops = std::vector<Pass::Op>(2, op_with(inputs_of(kNonzero, 10)));
+  launch(inputs_of(kNonzero, 10), "aten::nonzero", 1);
+  launch(inputs_of(kNonzero, kAnyInputs), "aten::nonzero", 1);
+  run(pass_);
+  EXPECT_EQ(added(), 0U);
+}
+
+// TorchScript's executor fuses what was counted as single ops: the fused kernel is no op's, and its work is known.
+TEST_F(OwnKernels, MayBeOpsThatWereCountedAndDidNotRunAsSuch) {
+  Pass counting;
+  counting.ops = {op_with(inputs_of(kNeg, 10))};
+  counting.ops[0].work.operations_in(DType::fp32) = 100;
+  counting.ops[0].signature = 10;
+  launch({0, {kLayer}}, "", 1);
+  launch({0, {kLayer, Phase::backward}}, "", 1);
+  run(counting);
+  ASSERT_EQ(added(), 1U);
+  EXPECT_EQ(ops_[1].owner, (Owner{kLayer, Phase::backward}));
+  EXPECT_EQ(owners_[1].bucket, -1);
+}
+
+TEST_F(OwnKernels, OfModulesThatAreListedAsUnobservedStay) {
+  pass_.ops = {op_with({0, {kLayer}, 0})};
+  pass_.ops[0].kind = Pass::Op::Kind::unobserved_module;
+  launch({0, {kLayer}}, "", 1);
+  run(pass_);
+  EXPECT_EQ(added(), 0U);
 }
 
 }  // namespace

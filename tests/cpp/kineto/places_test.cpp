@@ -102,6 +102,18 @@ TEST(Places, AModuleInsideItselfIsTheSame) {
   EXPECT_EQ(net.self("Tree_0 forward"), 100);
 }
 
+// LBFGS calls the model itself, in the closure that its step is given.
+TEST(Places, WhatAnOptimizersClosureCallsIsForward) {
+  const Placed net(TraceText()
+                       .range("Optimizer.step#LBFGS.step", 0, 200)
+                       .module("Net_0", 10, 80)
+                       .module("Linear_0", 20, 50)
+                       .op("aten::mm", 30, 5)
+                       .op("aten::dot", 150, 5));
+  EXPECT_EQ(net.of("aten::mm"), "Linear_0 forward");
+  EXPECT_EQ(net.of("aten::dot"), "(optimizer) optimizer");
+}
+
 // The forward of a layer, its backward on autograd's thread, AccumulateGrad behind it, and the optimizer.
 TEST(Places, TheFourPhases) {
   const Placed net(

@@ -72,7 +72,7 @@ def check_streams(part: Part, machine: Machine) -> None:
             expected = traffic.dram_bytes if traffic.analytic_bytes is None else traffic.analytic_bytes
             part.equal(f"{traffic.name}: analytic bytes", report.total.bytes, expected)
             part.add(dram_check(machine, traffic, report))
-            moved = sum(kernel.bytes for kernel in report.kernels if kernel.kind != "kernel")
+            moved = sum(kernel.bytes or 0 for kernel in report.kernels if kernel.kind != "kernel")
             if traffic.record_bytes is not None:
                 part.equal(f"{traffic.name}: bytes that its record names", moved, traffic.record_bytes)
             if report.total.time:

@@ -1,6 +1,7 @@
 """Two reports beside each other: what changed, what came, went and was renamed, what else differs."""
 
 import json
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -236,6 +237,23 @@ def test_the_table_fits_and_says_what_it_leaves_out(report):
     assert "2 more modules without a change are not shown" in comparison.table()
     assert "head" in comparison.table(every=True)
     assert "more modules are not shown" in comparison.table(limit=1)
+
+
+def test_a_training_step_is_not_a_forward(report):
+    def step(x):
+        model(x).sum().backward()
+
+    model = Net()
+    step_of = profiler(model, repeat=1).run_step(step, X)
+    assert "one call, forward and backward" in str(step_of)
+    said = {difference.what: difference for difference in roofprof.compare(report, step_of).differences}
+    assert (said["phases"].before, said["phases"].after) == ("forward", "forward, backward")
+
+
+def test_a_comparison_is_pickled(report):
+    comparison = roofprof.compare(timed(report), timed(report, 1.5, "first"), names=("old", "new"))
+    again = pickle.loads(pickle.dumps(comparison))
+    assert (str(again), again.to_dict()) == (str(comparison), comparison.to_dict())
 
 
 def test_what_is_no_report_is_refused(report):

@@ -68,7 +68,7 @@ def test_the_rows_alone(report):
         (["merge"], 2, "merge takes"),
         (["show", "a", "--depht", "1"], 2, "there is no option '--depht'"),
         (["show", "a", "--depth"], 2, "--depth needs a value"),
-        (["show", "none.json"], 1, "none.json"),
+        (["show", "none.json"], 2, "none.json"),
     ],
 )
 def test_it_refuses_in_a_sentence(words, code, said):

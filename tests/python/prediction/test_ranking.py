@@ -45,6 +45,15 @@ def test_throughput_is_of_samples_and_by_the_published_tdp(ranking):
         assert 0 <= device.compute_bound <= 1
 
 
+def test_a_narrow_table_cuts_no_figure(ranking):
+    rows = ranking.table(60).split("─\n")[1].splitlines()
+    shown = [row.split()[-6:] for row in rows[: len(ranking)]]  # time, low, high, per s, per J, compute
+    wide = [row.split() for row in ranking.table(0).split("─\n")[1].splitlines()[: len(ranking)]]
+    assert all("…" not in "".join(figures) for figures in shown)
+    assert all(set(figures) <= set(row) for figures, row in zip(shown, wide, strict=True))
+    assert len({row.split("ms")[0] for row in rows[: len(ranking)]}) == len(ranking)
+
+
 @pytest.mark.parametrize("options", [{}, {"precision": "fp16"}, {"batch": 64, "compiled": True}, {"bandwidth": 0.5}])
 def test_each_time_is_that_of_its_own_report(options):
     report = counted(mlp, 512, 64)

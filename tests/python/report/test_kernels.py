@@ -106,9 +106,16 @@ def test_kernels_are_rows_in_seconds_longest_first(report):
     assert gemm.built_for == "sm_50"
     assert relu.built_for == ""
     assert memset.kind == "fill"
-    assert memset.bytes == 512
+    assert (gemm.bytes, memset.bytes) == (None, 512)  # what a kernel moves is not in its record
     assert memset.dram_bytes is None
     assert repr(gemm) == "<KernelRow maxwell_sgemm: 3 instances>"
+
+
+def test_the_table_of_kernels_fits_its_width(report):
+    for row in (data := report.to_dict())["kernels"]:
+        row["name"] = f"void cutlass::Kernel2<{'x' * 90}>"
+    for width in (60, 80, 120):
+        assert max(map(len, roofprof.Report.from_dict(data).table(by="kernel", width=width).splitlines())) <= width
 
 
 def test_measured_figures_of_kernels_and_rows(report):

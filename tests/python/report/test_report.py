@@ -470,6 +470,12 @@ def test_table_columns(timed):
     assert timed.table(columns=("params",)) == timed.table(columns=iter(["params"]))
 
 
+def test_what_names_nothing_is_refused(timed):
+    for option in ({"by": 3}, {"sort": None}):
+        with pytest.raises(TypeError, match="by and sort are names such as 'op' and 'time', not by="):
+            timed.table(**option)
+
+
 def test_table_by_op(timed):
     text = timed.table(by="op", sort="macs")
     assert lines(text)[0].startswith("aten::conv2d")

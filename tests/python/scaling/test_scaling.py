@@ -130,6 +130,12 @@ def test_roofs_of_the_network_are_others_for_each_number_of_ranks():
     assert [point.parts for point in found.points] == [pytest.approx(point.parts) for point in plain.points]
 
 
+@pytest.mark.parametrize("made", [roofprof.scaling, roofprof.merge])
+def test_one_path_is_no_list(made):
+    with pytest.raises(TypeError, match=r"not one path: \['a.json', ...\]"):
+        made("a.json")
+
+
 def test_what_is_refused_is_named(files, capsys, monkeypatch):
     strong(2, model="ResNet").to_json("resnet.json")
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json("count.json")

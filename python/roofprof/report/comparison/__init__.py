@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from roofprof import _report
@@ -129,6 +130,10 @@ class Comparison(Result):
     added: tuple[_report.Row, ...]
     removed: tuple[_report.Row, ...]
     renamed: tuple[ComparedRow, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the two reports: all else follows from them."""
+        return partial(compare, names=self.names), (self.before, self.after)
 
     @property
     def changed(self) -> bool:

@@ -111,6 +111,7 @@ def _facts(before: Report, after: Report) -> list[Difference]:
             "dtype": (" ".join(sorted(total.operations_by_dtype)) or "none", "operations of another dtype"),
             "inputs": ("; ".join("x".join(map(str, shape)) or "()" for shape in total.input_shapes) or "none", ""),
             "scope": (report._compiled.scope, "a count has no times, a block runs once"),
+            "phases": (", ".join(report.by_phase()) or "none", "work of other phases is in the figures"),
             "steps": (report.steps or "not marked", "figures are those of all steps"),
             "partial": ("yes" if report.partial else "no", "what ran before an exception is in it, no more"),
         }

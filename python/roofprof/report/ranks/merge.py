@@ -19,8 +19,11 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
     when the report was made. Files are read one after the other, and only merged data is kept.
 
     skip_bad: warn of a source that cannot be read as a report, or does not fit those before it, and merge the rest.
-    Without it such a source raises ValueError or OSError, as does a merge with nothing left.
+    Without it such a source raises ValueError or OSError, as does a merge with nothing left. Raises TypeError for one
+    path in place of a list.
     """
+    if isinstance(reports, (str, Path)):
+        raise TypeError(f"reports are a list of reports or of files, not one path: [{str(reports)!r}, ...]")
     merger = _report.RankMerger()
     sources: dict[int, Report | str | Path] = {}
     for position, report in enumerate(reports):

@@ -174,8 +174,10 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
     the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of. Raises
     ValueError or OSError, naming the report, for what is no report, has no times, is of one of several ranks or of
-    another model, and for two of the same number of ranks.
+    another model, and for two of the same number of ranks. Raises TypeError for one path in place of a list.
     """
+    if isinstance(reports, (str, Path)):
+        raise TypeError(f"reports are a list of reports or of files, not one path: [{str(reports)!r}, ...]")
     reads = [read(report, position) for position, report in enumerate(reports)]
     _check(reads)
     reads.sort(key=lambda of: of.ranks)

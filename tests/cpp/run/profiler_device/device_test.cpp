@@ -102,6 +102,24 @@ TEST_F(OnASimulatedGpu, DramBytesOfWholeModules) {
   EXPECT_EQ(report.row("").dram_bytes, 2 * 3'000'000 + 600'000);
 }
 
+// What a kernel computes that no op launched is not known: its row must not look complete.
+TEST_F(OnASimulatedGpu, KernelsThatNoOpLaunchedMarkTheirRow) {
+  struct CustomImpl : torch::nn::Module {
+    at::Tensor forward(const at::Tensor& x) {
+      launch({"simulated_custom", 500, 0});
+      return at::relu(x);
+    }
+  };
+  const KernelsOfOps bound(kernels());
+  CustomImpl model;
+  const Report report = RooflineProfiler(model, on_the_gpu()).run(torch::rand({4, 16}));
+  EXPECT_EQ(report.row("").time_ns, 500 + kRelu) << all_notes(report);
+  EXPECT_TRUE(report.row("").incomplete);
+  EXPECT_EQ(report.coverage().uncosted.at("(no operator)"), 1);
+  EXPECT_EQ(report.coverage().unattributed_kernels, 0);
+  EXPECT_EQ(report.by_operator().at("(no operator)").time_ns, 500);
+}
+
 // Each call of it launches one kernel more, unlike what it was traced with.
 TEST_F(OnASimulatedGpu, CountersThatDoNotFitAreLeftOut) {
   struct GrowsImpl : torch::nn::Module {
