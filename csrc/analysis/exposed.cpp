@@ -37,7 +37,7 @@ std::optional<double> network_bound_ns(const ProfileData& data, const Collective
   const auto& op = data.ops[static_cast<std::size_t>(collective.bucket)];
   const auto& group = data.collectives.groups[static_cast<std::size_t>(collective.group)];
   const auto kind = collective_of(op.op);
-  if (!kind || op.calls <= 0) return std::nullopt;
+  if (!kind || op.calls <= 0 || !op.costed || collective.uneven) return std::nullopt;
   const auto* roof = network_roof(data.ceilings, name_of(*kind), group);
   if (roof == nullptr) return std::nullopt;
   const auto calls = static_cast<double>(collective.timed_calls);

@@ -20,10 +20,11 @@ inline constexpr std::size_t kComputedKept = 1 << 18;
 
 // Ranks that call collectives together.
 struct ProcessGroup {
-  std::string name;     // the same on all of its ranks
-  std::string backend;  // "gloo", "nccl"
-  std::int64_t ranks = 0;
-  std::int64_t hosts = 0;  // that its ranks run on; of a merged profile, else 0
+  std::string name;          // the same on all of its ranks
+  std::string backend;       // "gloo", "nccl"
+  std::int64_t ranks = 0;    // 0: not known
+  std::int64_t hosts = 0;    // that its ranks run on; of a merged profile, else 0
+  std::string members = {};  // its ranks, "[0, 1]", where a trace says; groups of one name may differ in them
 
   bool operator==(const ProcessGroup&) const = default;
 };
@@ -52,6 +53,7 @@ struct PassCollectives {
     std::int64_t op = -1;  // index into Pass::ops
     std::int64_t group = -1;
     std::int64_t calls = 0;
+    bool uneven = false;  // ranks give each other parts of different sizes
   };
   std::vector<ProcessGroup> groups;
   std::vector<Count> counts;
@@ -63,6 +65,7 @@ struct PassCollectives {
   bool all_ran = true;                // false: some were left out for lack of room
   Intervals computed;                 // ops that compute, where they overlap collectives
   std::int64_t computed_until = std::numeric_limits<std::int64_t>::max();  // later ones were not kept
+  bool of_kernels = false;  // calls last as long as their kernels, and `computed` are kernels: a trace tells both
 };
 
 // All calls of one operator bucket in one group.
@@ -79,6 +82,8 @@ struct CollectiveBucket {
   std::int64_t waited_calls = 0;  // of a merged profile: those that were found on all ranks of the group
   std::int64_t wait_ns = 0;       // of these: until the last rank called it
   std::int64_t transfer_ns = 0;   // of these: from then on
+  bool uneven = false;            // how much the busiest rank sends is not known
+  std::string algorithm = {};     // "RING LL", by the names of kernels; empty: not known
 
   bool operator==(const CollectiveBucket&) const = default;
 };

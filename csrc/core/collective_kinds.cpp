@@ -53,6 +53,7 @@ constexpr CollectiveOp kCollectiveOps[] = {
     {"_c10d_functional_autograd::reduce_scatter_tensor", CollectiveKind::reduce_scatter},
     {"_c10d_functional_autograd::all_to_all_single", CollectiveKind::all_to_all},
     {"_dtensor::shard_dim_alltoall", CollectiveKind::all_to_all},
+    {"symm_mem::multimem_all_reduce_", CollectiveKind::all_reduce},
 };
 
 double steps_of_tree(std::int64_t ranks) {
@@ -67,9 +68,58 @@ std::optional<CollectiveKind> collective_of(std::string_view op) {
 }
 
 bool is_communication(std::string_view op) {
-  constexpr std::array<std::string_view, 4> kFamilies = {
-      "c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::"};
-  return std::ranges::any_of(kFamilies, [&](std::string_view family) { return op.starts_with(family); });
+  constexpr std::array<std::string_view, 5> kFamilies = {
+      "c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::", "nccl:"};
+  return std::ranges::any_of(kFamilies, [&](std::string_view family) { return op.starts_with(family); }) ||
+         collective_of(op);
+}
+
+// NCCL's src/device/generate.py makes the names: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", those before NCCL 2.19
+// "ncclKernel_AllReduce_RING_LL_Sum_float(...)".
+bool is_kernel_of_collectives(std::string_view kernel) {
+  constexpr std::array<std::string_view, 4> kBegins = {"ncclDevKernel", "ncclKernel", "ncclSymk", "rccl"};
+  return std::ranges::any_of(kBegins, [&](std::string_view begin) { return kernel.starts_with(begin); }) ||
+         kernel.find("_all_reduce_kernel<") != kernel.npos;  // of torch's symmetric memory
+}
+
+namespace {
+
+// Calls use(word) for the parts between "_" of a kernel's name, without its arguments.
+template <class Use>
+void for_each_word(std::string_view kernel, Use use) {
+  kernel = kernel.substr(0, kernel.find_first_of("(<"));
+  while (!kernel.empty()) {
+    const auto end = std::min(kernel.find('_'), kernel.size());
+    use(kernel.substr(0, end));
+    kernel.remove_prefix(std::min(end + 1, kernel.size()));
+  }
+}
+
+}  // namespace
+
+std::string_view function_of_kernel(std::string_view kernel) {
+  std::string_view function;
+  if (!kernel.starts_with("nccl") && !kernel.starts_with("rccl")) return function;
+  std::size_t position = 0;
+  for_each_word(kernel, [&](std::string_view word) {
+    if (position++ == 1) function = word;
+  });
+  return function;
+}
+
+std::string algorithm_of_kernel(std::string_view kernel) {
+  // Sends and receives have no algorithm, though older names have one of NCCL's.
+  const auto function = function_of_kernel(kernel);
+  if (function.empty() || function == "SendRecv") return std::string(function);
+  constexpr std::array<std::string_view, 10> kWords = {"TREE", "RING", "COLLNET", "DIRECT", "CHAIN",
+                                                       "NVLS", "PAT",  "LL",      "LL128",  "SIMPLE"};
+  std::string algorithm;
+  for_each_word(kernel, [&](std::string_view word) {
+    if (std::ranges::find(kWords, word) == kWords.end()) return;
+    if (!algorithm.empty()) algorithm += ' ';
+    algorithm += word;
+  });
+  return algorithm;
 }
 
 std::int64_t message_bytes(CollectiveKind collective, const Work& work, std::int64_t ranks) {

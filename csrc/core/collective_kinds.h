@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "roofprof/work.h"
@@ -35,6 +36,14 @@ constexpr std::string_view name_of(CollectiveKind collective) {
 std::optional<CollectiveKind> collective_of(std::string_view op);
 // Returns whether the operator is a collective or waits for one: nothing is computed meanwhile.
 bool is_communication(std::string_view op);
+
+// Returns whether a kernel of that name communicates: one of NCCL's, RCCL's or of torch's symmetric memory.
+bool is_kernel_of_collectives(std::string_view kernel);
+// Returns what a kernel's name says of how it communicates: "RING LL", "NVLS SIMPLE", "SendRecv"; empty where it says
+// nothing (RCCL's generic kernels).
+std::string algorithm_of_kernel(std::string_view kernel);
+// Returns the function that NCCL's kernel of that name is of: "AllReduce", "Generic"; empty for others.
+std::string_view function_of_kernel(std::string_view kernel);
 
 // The size of such a call as nccl-tests defines it (doc/PERFORMANCE.md), of what its ranks hold together where each has
 // a part: the buffer of an all_reduce, broadcast, reduce, send or recv; the gathered one of an all_gather or gather,

@@ -15,6 +15,7 @@ void for_each_member(Of<ProcessGroup>, Visitor&& visit) {
   visit("backend", &ProcessGroup::backend, Written::always);
   visit("ranks", &ProcessGroup::ranks, Written::always);
   visit("hosts", &ProcessGroup::hosts, Written::unless_default);
+  visit("members", &ProcessGroup::members, Written::unless_default);
 }
 
 template <class Visitor>
@@ -37,6 +38,8 @@ void for_each_member(Of<CollectiveBucket>, Visitor&& visit) {
   visit("waited_calls", &CollectiveBucket::waited_calls, Written::unless_default);
   visit("wait_ns", &CollectiveBucket::wait_ns, Written::unless_default);
   visit("transfer_ns", &CollectiveBucket::transfer_ns, Written::unless_default);
+  visit("uneven", &CollectiveBucket::uneven, Written::unless_default);
+  visit("algorithm", &CollectiveBucket::algorithm, Written::unless_default);
 }
 
 template <class Visitor>

@@ -38,6 +38,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Other work used the processors while the roofs were measured: they may be too low, and are not kept."},
     {"machine-busy", NoteLevel::attention, "Other work used the processors while the calls were timed."},
     {"ranks-missing", NoteLevel::attention, "Reports of some ranks did not come: sums are of the others."},
+    {"ranks-assumed", NoteLevel::warning, "Traces do not say their ranks: these are from their files' names or order."},
     {"ranks-differ", NoteLevel::warning, "Something that should be the same on all ranks is not: model, torch, steps."},
     {"ranks-roofs", NoteLevel::info,
      "Ranks have roofs of their own: whose are used and how far the others are, or why none."},

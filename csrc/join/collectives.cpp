@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/collective_kinds.h"
@@ -166,7 +168,8 @@ CollectiveData collective_data(const Pass& counting, const Pass* timed, const st
     const auto bucket = buckets.find(key.first);
     if (bucket == buckets.end()) continue;
     places.emplace(key, std::ssize(data.collectives));
-    data.collectives.push_back({.bucket = bucket->second, .group = count.group, .calls = count.calls});
+    data.collectives.push_back(
+        {.bucket = bucket->second, .group = count.group, .calls = count.calls, .uneven = count.uneven});
   }
   if (timed == nullptr) return data;
   std::vector<std::int64_t> place_of_count;
@@ -184,8 +187,43 @@ CollectiveData collective_data(const Pass& counting, const Pass* timed, const st
   return data;
 }
 
+namespace {
+
+CollectiveData with_algorithms(CollectiveData data, const Launches& launches) {
+  std::map<std::int64_t, std::set<std::string>> algorithms;  // by op
+  for (const auto& collective : data.collectives) algorithms[collective.bucket];
+  for (const auto& launch : launches.in_order) {
+    const auto known = algorithms.find(launch.owner->bucket);
+    if (known == algorithms.end() || launch.record->kind != KernelKind::kernel) continue;
+    auto algorithm = algorithm_of_kernel(launches.trace->names[launch.record->name]);
+    if (!algorithm.empty()) known->second.insert(std::move(algorithm));
+  }
+  for (auto& collective : data.collectives) {
+    for (const auto& algorithm : algorithms[collective.bucket]) add_item(collective.algorithm, algorithm);
+  }
+  return data;
+}
+
+// Rows have the times of their own kernels.
+std::vector<ExposedIn> exposed_in_own_rows(const CollectiveData& data, const std::vector<OpBucket>& ops) {
+  std::vector<ExposedIn> exposed;
+  for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
+    const auto& collective = data.collectives[static_cast<std::size_t>(i)];
+    const auto& op = ops[static_cast<std::size_t>(collective.bucket)];
+    if (collective.exposed_ns > 0) exposed.push_back({i, op.owner, collective.exposed_ns});
+  }
+  return exposed;
+}
+
+}  // namespace
+
 CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vector<OpBucket>& ops,
-                                           const Launches& launches) {
+                                           const Launches& launches, bool of_kernels) {
+  data = with_algorithms(std::move(data), launches);
+  if (of_kernels) {
+    data.exposed_in = exposed_in_own_rows(data, ops);
+    return data;
+  }
   std::map<std::int64_t, std::int64_t> by_op;  // the collective of an op; -1: of several groups
   for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
     const auto& collective = data.collectives[static_cast<std::size_t>(i)];
@@ -204,7 +242,8 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
     const auto collective = by_op.find(bucket);
     if (collective == by_op.end()) {
       const bool communicates = bucket >= 0 && is_communication(ops[static_cast<std::size_t>(bucket)].op);
-      if (!communicates) computed[record.device].push_back({record.start_ns, record.end_ns});
+      if (!communicates && record.kind == KernelKind::kernel)
+        computed[record.device].push_back({record.start_ns, record.end_ns});
     } else if (collective->second >= 0) {
       calls[record.device].push_back({collective->second, -1, record.start_ns, record.end_ns});
     }
@@ -221,15 +260,7 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
   if (calls.empty()) return data;
   data.time_ns = time_ns;
   data.exposed_ns = exposed_ns;
-  // Rows have the times of their own kernels.
-  data.exposed_in.clear();
-  for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
-    const auto& collective = data.collectives[static_cast<std::size_t>(i)];
-    const auto& op = ops[static_cast<std::size_t>(collective.bucket)];
-    if (collective.exposed_ns > 0) {
-      data.exposed_in.push_back({i, op.owner, collective.exposed_ns});
-    }
-  }
+  data.exposed_in = exposed_in_own_rows(data, ops);
   // A collective may have launched several kernels.
   for (auto& collective : data.collectives) {
     if (collective.timed_calls > 0) collective.timed_calls = collective.calls;

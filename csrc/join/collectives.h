@@ -25,8 +25,9 @@ CollectiveData collective_data(const Pass& counting, const Pass* timed, const st
 
 // Sets the times of a device's collectives, which are done when their kernels are, where the host could not measure
 // them. A collective gets them if all launches of its op belong to it, that is if the op ran in one group.
+// `of_kernels`: the calls have these times already. Also says by which algorithm each communicated.
 CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vector<OpBucket>& ops,
-                                           const Launches& launches);
+                                           const Launches& launches, bool of_kernels = false);
 
 // `timed`: of the run that times are from.
 std::vector<Note> notes_on_collectives(const CollectiveData& data, const PassCollectives& timed);

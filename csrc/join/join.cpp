@@ -34,8 +34,8 @@ ProfileData with_traces(ProfileData data, const RunRecord& observed, const Devic
   data = with_tensor_float(with_device(std::move(data), traces, owners, device.counters));
   const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
   data.events = with_launches(std::move(data.events), chosen, owners);
-  data.collectives =
-      with_kernels_of_collectives(std::move(data.collectives), data.ops, launches_of(*chosen.device, owners));
+  data.collectives = with_kernels_of_collectives(std::move(data.collectives), data.ops,
+                                                 launches_of(*chosen.device, owners), chosen.collectives.of_kernels);
   if (data.mode == "block" && device.counters_wanted) {
     add_note(data.notes, "no-counters",
              "no counters: they need runs of their own, which a block does not get; run() reads them");

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/device_data.h"
@@ -18,11 +19,36 @@ constexpr std::size_t at(std::int32_t index) { return static_cast<std::size_t>(i
 struct RecordedCall {
   std::string op;  // "aten::conv2d", without overload
   bool described = false;
-  std::string sizes;      // "Input Dims"
-  std::string types;      // "Input type", C++'s names: "float", "c10::BFloat16", "Scalar", "TensorList"
-  std::string strides;    // "Input Strides"; empty in older traces
-  std::string scalars;    // "Concrete Inputs"; empty in older traces
-  std::string list_type;  // of the tensors in lists, which traces do not say; empty: nothing tells it
+  std::string sizes;             // "Input Dims"
+  std::string types;             // "Input type", C++'s names: "float", "c10::BFloat16", "Scalar", "TensorList"
+  std::string strides;           // "Input Strides"; empty in older traces
+  std::string scalars;           // "Concrete Inputs"; empty in older traces
+  std::string list_type;         // of the tensors in lists, which traces do not say; empty: nothing tells it
+  std::int32_t message = kNone;  // of a collective: index into Trace::messages
+};
+
+// What c10d recorded of a collective (record_param_comms), or a range of its backends ("nccl:all_reduce").
+struct Message {
+  std::string name;             // "allreduce", "_allgather_base", "wait"
+  std::string dtype;            // "BFloat16", or C++'s name: "c10::BFloat16"
+  std::int64_t in = kNone;      // elements that this rank gives; kNone: not known
+  std::int64_t out = kNone;     // and gets
+  std::string group;            // the process group's name
+  std::string members;          // its ranks: "[0, 1]"
+  std::int64_t ranks = 0;       // their number; 0: not known
+  std::int64_t number = kNone;  // of the call in its group
+  bool uneven = false;          // ranks give each other parts of different sizes
+
+  bool operator==(const Message&) const = default;
+  auto operator<=>(const Message&) const = default;
+};
+
+// A process group, as the facts about the distributed program list them.
+struct ListedGroup {
+  std::string name;
+  std::string backend;  // "nccl", "cpu:gloo,cuda:nccl"
+  std::string members;
+  std::int64_t ranks = 0;
 };
 
 enum class HostKind : std::uint8_t {
@@ -41,6 +67,7 @@ struct HostEvent {
   std::uint32_t name = 0;         // index into Trace::names; of an op too
   std::uint32_t thread = 0;       // from 0 on
   std::int32_t call = kNone;      // of an op: index into Trace::calls
+  std::int32_t message = kNone;   // of a collective: index into Trace::messages
   HostKind kind = HostKind::op;
   bool of_backward = false;  // an op that has the number of the thread that its forward ran on
 };
@@ -55,6 +82,8 @@ struct Trace {
   std::vector<std::string> names;
   std::vector<HostEvent> host;
   std::vector<RecordedCall> calls;
+  std::vector<Message> messages;
+  std::unordered_map<std::uint64_t, std::int32_t> kernel_messages;  // of the launch with that correlation
   DeviceTrace device;                       // `launch` is empty; records carry what launched them in `correlation`
   std::vector<std::uint64_t> external_ids;  // of device.records, 0: none
   std::vector<DeviceProperties> devices;    // by number
@@ -62,8 +91,13 @@ struct Trace {
   std::string recorded_by;                  // "CUDA 12.4, driver 12.9, CUPTI 22"; empty: it does not say
   bool rocm = false;
   std::int64_t rank = kNone;  // in a distributed program
-  std::int64_t events = 0;    // that were read, of all kinds
-  std::int64_t damaged = 0;   // events without a time or a name: left out
+  std::int64_t world_size = kNone;
+  std::string host_name;
+  std::string backend;              // of its collectives: "nccl"
+  std::vector<ListedGroup> groups;  // of processes
+  std::int64_t base_ns = 0;         // what the times of all events are counted from
+  std::int64_t events = 0;          // that were read, of all kinds
+  std::int64_t damaged = 0;         // events without a time or a name: left out
   std::int64_t python_frames = 0;
   std::int64_t counter_ranges = 0;  // of CUPTI's profiler
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/kernel_names.h"
+#include "kineto/collectives.h"
 #include "kineto/json_text.h"
 
 namespace roofprof::kineto {
@@ -336,10 +337,11 @@ void TraceReader::take_member(std::string_view key, std::string_view value) {
   } else if (key == "roctracer_version") {
     trace_.rocm = true;
   } else if (key == "distributedInfo") {
-    JsonMembers members(value);
-    while (members.next()) {
-      if (members.key() == "rank") trace_.rank = integer(members.value()).value_or(kNone);
-    }
+    take_distributed_facts(value, trace_);
+  } else if (key == "host_name") {
+    trace_.host_name = decoded(value);
+  } else if (key == "baseTimeNanoseconds") {
+    trace_.base_ns = integer(value).value_or(0);
   } else if (key == "schema_version") {
     trace_.recorded_by = "roofprof";  // until finish()
   }
@@ -466,6 +468,10 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   }
   event.name = names_.number_of(name, trace_.names);
   if (kind == HostKind::op) event.call = call_of(event.name, sizes, types, strides, scalars);
+  if (is_message(kind, trace_.names[event.name])) {
+    event.message = static_cast<std::int32_t>(trace_.messages.size());
+    trace_.messages.push_back(message_of(trace_.names[event.name], args));
+  }
   trace_.host.push_back(event);
 }
 
@@ -504,6 +510,12 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
   record.to_device = to_device.value_or(record.device);
   if (kind == KernelKind::kernel) record.name = kernel_names_.number_of(name, trace_.device.names);
   if (kind != KernelKind::kernel) std::tie(record.from, record.to) = memories_of(unquoted(name));
+  if (kind == KernelKind::kernel && record.correlation != 0 && is_kernel_of_collectives(unquoted(name))) {
+    if (auto message = message_of("", args); !message.name.empty()) {
+      trace_.kernel_messages.emplace(record.correlation, static_cast<std::int32_t>(trace_.messages.size()));
+      trace_.messages.push_back(std::move(message));
+    }
+  }
   trace_.device.records.push_back(record);
   trace_.external_ids.push_back(external);
 }

@@ -9,6 +9,7 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "kineto/collectives.h"
 #include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
@@ -146,7 +147,7 @@ class Launchers {
 class Import {
  public:
   Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
-      : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
+      : trace_(std::move(trace)), costs_(costs, trace_), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
     auto all = steps_of(trace_);
     empty_steps_ = leave_out_empty(all, trace_);
@@ -158,8 +159,10 @@ class Import {
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
+    collectives_.see_ranges(trace_);
     tree_ = host_tree(trace_.host);
-    counted_ = counted_ops(trace_, tree_, costs);
+    collectives_.find(trace_, tree_);
+    counted_ = counted_ops(trace_, tree_, costs_);
   }
 
   RunRecord run() && {
@@ -168,6 +171,7 @@ class Import {
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
       launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
     }
+    collectives_.see_kernels(trace_.device);
     leave_out_others(launcher_of, launchers.any());
     for (const auto& record : trace_.device.records) window_.add(record.start_ns, record.end_ns);
     if (window_.empty()) window_ = {0, 0};
@@ -278,7 +282,8 @@ class Import {
       ++bucket.calls;
       bucket.work += counted_.costs[at(trace_.host[i].call)].work;
       bucket.time_ns = bucket.time_ns.value_or(0) + trace_.host[i].end_ns - trace_.host[i].begin_ns;
-      if (!trace_.calls[at(trace_.host[i].call)].described) ++undescribed_;
+      const auto& call = trace_.calls[at(trace_.host[i].call)];
+      if (!call.described && call.message == kNone) ++undescribed_;
       ++counted_calls_;
     }
   }
@@ -300,21 +305,40 @@ class Import {
     return numbers_.try_emplace(name, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
   }
 
+  LaunchId launch_of_function(std::string_view function, const Owner& place) {
+    const auto name = "nccl:" + std::string(function);
+    const auto known = std::ranges::find(trace_.names, name);
+    const auto index = static_cast<std::uint32_t>(known - trace_.names.begin());
+    if (known == trace_.names.end()) trace_.names.push_back(name);
+    return launch_id({{number_of(index), place, kOwnKernels}, name});
+  }
+
   void give_launches(const std::vector<std::int32_t>& launcher_of) {
     launches_.emplace_back();  // kNoLaunch
     for (std::size_t i = 0; i < launcher_of.size(); ++i) {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
-      if (launcher == kNone) continue;
+      // NCCL's kernels that no op launched stand by themselves: they communicate.
+      const auto function =
+          record.kind == KernelKind::kernel ? function_of_kernel(trace_.device.names[record.name]) : std::string_view{};
+      if (launcher == kNone) {
+        if (!function.empty()) record.launch = launch_of_function(function, {kOutside});
+        continue;
+      }
       const auto owner = counted_.owners[at(launcher)];
       if (owner != kNone) {
         const auto& bucket = pass_.ops[at(bucket_of_event_[at(owner)])];
+        if (record.kind == KernelKind::kernel) {
+          collectives_.launched(at(owner), record, trace_.device.names[record.name]);
+        }
         record.launch = launch_id({bucket.key(), bucket.op});
         continue;
       }
       // The op around it is a composite, or has others inside that count.
       const auto& place = places_.of_event[at(launcher)];
-      if (const auto op = innermost_op(launcher); op != kNone) {
+      if (!function.empty()) {
+        record.launch = launch_of_function(function, place);
+      } else if (const auto op = innermost_op(launcher); op != kNone) {
         const auto name = trace_.host[at(op)].name;
         record.launch = launch_id({{number_of(name), place, kOwnKernels}, trace_.names[name]});
       } else if (place != Owner{kOutside}) {
@@ -443,12 +467,20 @@ class Import {
     if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
     if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);
     if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
+    if (!trace_.host_name.empty()) observed.environment.emplace_back("host", trace_.host_name);
+    if (!steps_.empty()) {
+      observed.environment.emplace_back(
+          "recorded_steps", std::to_string(steps_.begin()->first) + "-" + std::to_string(steps_.rbegin()->first));
+    }
+    if (trace_.world_size > 0) observed.environment.emplace_back("world_size", trace_.world_size);
     for (const auto& [step, window] : steps_) {
       ++observed.runs.steps;
       if (observed.runs.step_ns.size() < kStepsTimed) observed.runs.step_ns.push_back(window.end_ns - window.begin_ns);
     }
     if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
+    pass_.collectives = collectives_.of_pass(trace_, counted_, bucket_of_event_, pass_.ops);
+    add_notes(notes_, collectives_.notes());
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
     pass_.clocks = std::move(places_.clocks);
@@ -471,7 +503,8 @@ class Import {
   }
 
   Trace trace_;
-  CallCosts& costs_;
+  CollectiveCosts costs_;
+  Collectives collectives_;
   bool is_part_ = false;  // some of its steps alone
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;

@@ -154,6 +154,7 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       {"exposed", 0},
       {"algorithm_bandwidth", 6},
       {"bus_bandwidth", 1},
+      {"algorithm", 11},
       {"bound", 7},
       {"percent_of_roof", 0},
       {"wasted", 5},

@@ -47,6 +47,8 @@ Value value_of(const Field& field) {
     return {std::nullopt, to_string(field)};
   } else if constexpr (std::is_same_v<Field, std::string>) {
     return {std::nullopt, field};
+  } else if constexpr (std::is_same_v<Field, std::optional<std::string>>) {
+    return {std::nullopt, field.value_or("n/a")};
   } else if constexpr (std::is_same_v<Field, bool>) {
     return {std::nullopt, field ? "yes" : "no"};
   } else if constexpr (std::is_same_v<Field, std::array<std::int64_t, kDTypeCount>>) {

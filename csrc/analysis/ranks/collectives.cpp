@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string_view>
 #include <tuple>
 
@@ -9,6 +10,8 @@
 #include "analysis/exposed.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"
+#include "core/median.h"
+#include "core/phrases.h"
 
 namespace roofprof {
 
@@ -18,10 +21,11 @@ std::int64_t times(double factor, std::int64_t bytes) { return std::llround(fact
 
 std::optional<std::int64_t> bytes_by(Algorithm algorithm, CollectiveKind kind, const Collective& row) {
   const auto factor = wire_factor(kind, algorithm, row.ranks);
-  return factor ? std::optional(times(*factor, row.bytes)) : std::nullopt;
+  return factor ? std::optional(times(*factor, *row.bytes)) : std::nullopt;
 }
 
-void add_times(const CollectiveBucket& bucket, double share, double factor, Collective& row) {
+// `factor`: empty where the number of ranks, or what each sends, is not known.
+void add_times(const CollectiveBucket& bucket, double share, std::optional<double> factor, Collective& row) {
   row.time_ns = bucket.time_ns;
   if (bucket.exposed_known) row.exposed_ns = bucket.exposed_ns;
   if (bucket.waited_calls == bucket.timed_calls) {
@@ -29,10 +33,13 @@ void add_times(const CollectiveBucket& bucket, double share, double factor, Coll
     row.transfer_ns = bucket.transfer_ns;
   }
   const auto seconds = static_cast<double>(row.transfer_ns.value_or(bucket.time_ns)) * 1e-9;
-  if (seconds <= 0 || row.bytes <= 0) return;
-  row.algorithm_bandwidth = share * static_cast<double>(row.bytes) / seconds;
-  row.bus_bandwidth = *row.algorithm_bandwidth * factor;
+  if (seconds <= 0 || row.bytes.value_or(0) <= 0) return;
+  row.algorithm_bandwidth = share * static_cast<double>(*row.bytes) / seconds;
+  if (factor) row.bus_bandwidth = *row.algorithm_bandwidth * *factor;
 }
+
+// Returns whether the size follows from one rank's part by the number of ranks.
+bool is_of_parts(CollectiveKind kind) { return kind == CollectiveKind::gather || kind == CollectiveKind::scatter; }
 
 void add_bound(double bound_ns, Collective& row) {
   row.lower_bound_ns = std::llround(bound_ns);
@@ -66,13 +73,19 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
     row.calls = bucket.calls;
     row.timed_calls = bucket.timed_calls;
     // An op may be called in several groups.
-    const auto all = message_bytes(*kind, op.work, group.ranks);
-    row.bytes = times(static_cast<double>(bucket.calls) / static_cast<double>(op.calls), all);
-    const double factor = bus_factor(*kind, group.ranks);
-    row.wire_bytes = times(factor, row.bytes);
-    row.ring_bytes = bytes_by(Algorithm::ring, *kind, row);
-    row.tree_bytes = bytes_by(Algorithm::tree, *kind, row);
-    row.direct_bytes = bytes_by(Algorithm::direct, *kind, row);
+    if (op.costed && (group.ranks > 0 || !is_of_parts(*kind))) {
+      const auto all = message_bytes(*kind, op.work, group.ranks);
+      row.bytes = times(static_cast<double>(bucket.calls) / static_cast<double>(op.calls), all);
+    }
+    std::optional<double> factor;
+    if (group.ranks > 0 && !bucket.uneven) factor = bus_factor(*kind, group.ranks);
+    if (factor && row.bytes) {
+      row.wire_bytes = times(*factor, *row.bytes);
+      row.ring_bytes = bytes_by(Algorithm::ring, *kind, row);
+      row.tree_bytes = bytes_by(Algorithm::tree, *kind, row);
+      row.direct_bytes = bytes_by(Algorithm::direct, *kind, row);
+    }
+    if (!bucket.algorithm.empty()) row.algorithm = bucket.algorithm;
     const double share = static_cast<double>(bucket.timed_calls) / static_cast<double>(bucket.calls);
     if (bucket.timed_calls > 0) add_times(bucket, share, factor, row);
     if (const auto bound_ns = network_bound_ns(data, bucket)) add_bound(*bound_ns, row);
@@ -133,12 +146,17 @@ bool synchronizes(CollectiveKind kind) {
   }
 }
 
+// Returns whether all ranks give a call the same size: of one that gives parts of its own, each has another.
+bool has_one_size(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+}
+
 bool is_between_two(CollectiveKind kind) { return kind == CollectiveKind::send || kind == CollectiveKind::recv; }
 
 }  // namespace
 
 std::int64_t MergedCollectives::group_of(const ProcessGroup& group) {
-  const auto [place, fresh] = group_places_.try_emplace(group.name, std::ssize(groups_));
+  const auto [place, fresh] = group_places_.try_emplace(group.name + "\n" + group.members, std::ssize(groups_));
   if (fresh) {
     groups_.push_back(group);
     hosts_.emplace_back();
@@ -153,8 +171,7 @@ std::int64_t MergedCollectives::collective_of_bucket(std::int64_t bucket, std::i
 }
 
 void MergedCollectives::add(const ProfileData& data, const MergedIndices& indices,
-                            const std::vector<std::int64_t>& buckets, const std::string& host,
-                            const std::optional<ClockOffset>& clock) {
+                            const std::vector<std::int64_t>& buckets, const std::string& host, const RankClock& clock) {
   std::vector<std::int64_t> places;
   for (const auto& own : data.collectives.collectives) {
     const auto group = group_of(data.collectives.groups[static_cast<std::size_t>(own.group)]);
@@ -167,6 +184,8 @@ void MergedCollectives::add(const ProfileData& data, const MergedIndices& indice
     sum.time_ns = saturating_add(sum.time_ns, own.time_ns);
     sum.exposed_ns = saturating_add(sum.exposed_ns, own.exposed_ns);
     sum.exposed_known = sum.exposed_known && own.exposed_known;
+    sum.uneven = sum.uneven || own.uneven;
+    if (sum.algorithm.find(own.algorithm) == std::string::npos) add_item(sum.algorithm, own.algorithm);
   }
   places_known_ = places_known_ && exposed_by_module(data).has_value();
   for (const auto& part : data.collectives.exposed_in) {
@@ -176,19 +195,96 @@ void MergedCollectives::add(const ProfileData& data, const MergedIndices& indice
   time_.add(data.collectives.time_ns);
   exposed_.add(data.collectives.exposed_ns);
   const std::int64_t rank = ranks_++;
-  if (!clock) return;
-  error_ns_ = std::max(error_ns_, clock->error_ns);
+  if (!clock.offset && !clock.aligned_by_ends) return;
+  if (!clock.offset && !data.collectives.calls.empty()) floating_.emplace(rank, clock.of_first_host);
+  const auto offset = clock.offset.value_or(ClockOffset{});
+  error_ns_ = std::max(error_ns_, offset.error_ns);
   for (const auto& call : data.collectives.calls) {
     const auto& own = data.collectives.collectives[static_cast<std::size_t>(call.collective)];
-    const auto& name = data.ops[static_cast<std::size_t>(own.bucket)].op;
+    const auto& called = data.ops[static_cast<std::size_t>(own.bucket)];
+    const auto& name = called.op;
     const auto kind = collective_of(name);
     if (!kind || is_between_two(*kind) || call.sequence < 0) continue;
+    const bool is_sized = has_one_size(*kind) && called.costed && called.calls > 0;
+    const auto bytes = is_sized ? message_bytes(*kind, called.work, 1) / called.calls : 0;
     const auto op = ops_.try_emplace(name, std::ssize(ops_)).first->second;
     const auto place = places[static_cast<std::size_t>(call.collective)];
     const auto group = collectives_[static_cast<std::size_t>(place)].group;
-    calls_.push_back(
-        {{group, op, call.sequence}, place, rank, call.begin_ns + clock->offset_ns, call.end_ns + clock->offset_ns});
+    calls_.push_back({{group, op, call.sequence, bytes},
+                      place,
+                      rank,
+                      call.begin_ns + offset.offset_ns,
+                      call.end_ns + offset.offset_ns});
   }
+}
+
+const std::string& MergedCollectives::name_of_op(std::int64_t op) const {
+  return std::ranges::find(ops_, op, [](const auto& known) { return known.second; })->first;
+}
+
+std::map<std::int64_t, MergedCollectives::Differences> MergedCollectives::differences(
+    const std::map<std::int64_t, ClockOffset>& known) const {
+  std::map<std::int64_t, Differences> all;
+  for (auto first = calls_.begin(); first != calls_.end();) {
+    const auto last =
+        std::ranges::find_if(first, calls_.end(), [&](const Call& call) { return call.instance != first->instance; });
+    const auto reference = std::find_if(first, last, [&](const Call& call) { return known.contains(call.rank); });
+    if (reference != last && synchronizes(*collective_of(name_of_op(first->instance.op)))) {
+      const auto& clock = known.at(reference->rank);
+      for (auto call = first; call != last; ++call) {
+        if (known.contains(call->rank) || !floating_.contains(call->rank)) continue;
+        auto& found = all[call->rank];
+        found.ns.push_back(reference->end_ns + clock.offset_ns - call->end_ns);
+        found.lengths.push_back(call->end_ns - call->begin_ns);
+        found.error_ns = std::max(found.error_ns, clock.error_ns);
+      }
+    }
+    first = last;
+  }
+  return all;
+}
+
+std::vector<AlignedClock> MergedCollectives::align() {
+  constexpr std::size_t kLeastShared = 3;  // fewer do not show whether they agree
+  constexpr double kMost = 0.9;
+  std::ranges::sort(calls_, {}, [](const Call& call) { return std::tuple(call.instance, call.rank); });
+  std::map<std::int64_t, ClockOffset> known;
+  for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+    if (!floating_.contains(rank)) known[rank];  // its calls are by the first one's clock
+  }
+  std::vector<AlignedClock> aligned;
+  // Ranks that share no group with the first one are aligned to those that do.
+  for (bool found_any = !floating_.empty(); found_any;) {
+    found_any = false;
+    std::map<std::int64_t, ClockOffset> found;
+    for (auto& [rank, shared] : differences(known)) {
+      if (shared.ns.size() < kLeastShared) continue;
+      const auto offset = static_cast<std::int64_t>(median(shared.ns));
+      std::vector<std::int64_t> off;
+      for (const auto ns : shared.ns) off.push_back(std::abs(ns - offset));
+      std::ranges::sort(off);
+      const auto most = off[static_cast<std::size_t>(kMost * static_cast<double>(off.size() - 1))];
+      if (static_cast<double>(most) > median(shared.lengths)) continue;  // these are not the same calls
+      found[rank] = {offset, saturating_add(most, shared.error_ns)};
+      aligned.push_back({rank, std::ssize(shared.ns), false, found[rank]});
+    }
+    found_any = !found.empty();
+    known.merge(found);
+  }
+  for (const auto& [rank, of_first_host] : floating_) {
+    if (known.contains(rank)) continue;
+    aligned.push_back({rank, 0, of_first_host, {}});
+    if (of_first_host) known[rank];
+  }
+  for (auto& call : calls_) {
+    if (!floating_.contains(call.rank) || !known.contains(call.rank)) continue;
+    call.begin_ns += known.at(call.rank).offset_ns;
+    call.end_ns += known.at(call.rank).offset_ns;
+  }
+  std::erase_if(calls_, [&](const Call& call) { return !known.contains(call.rank); });
+  for (const auto& clock : aligned) error_ns_ = std::max(error_ns_, clock.clock.error_ns);
+  std::ranges::sort(aligned, {}, &AlignedClock::rank);
+  return aligned;
 }
 
 void MergedCollectives::split(const Call* first, const Call* last, CollectiveData& data,
@@ -199,9 +295,8 @@ void MergedCollectives::split(const Call* first, const Call* last, CollectiveDat
       std::max_element(first, last, [](const Call& a, const Call& b) { return a.begin_ns < b.begin_ns; })->begin_ns;
   const auto first_end =
       std::min_element(first, last, [](const Call& a, const Call& b) { return a.end_ns < b.end_ns; })->end_ns;
-  const auto name = std::ranges::find(ops_, first->instance.op, [](const auto& op) { return op.second; })->first;
   // Else these are not the same call.
-  if (synchronizes(*collective_of(name)) && all_called > first_end + 2 * error_ns_) return;
+  if (synchronizes(*collective_of(name_of_op(first->instance.op))) && all_called > first_end + 2 * error_ns_) return;
   for (const auto* call = first; call != last; ++call) {
     auto& collective = data.collectives[static_cast<std::size_t>(call->collective)];
     const auto wait = std::clamp<std::int64_t>(all_called, call->begin_ns, call->end_ns) - call->begin_ns;

@@ -33,11 +33,29 @@ struct ClockOffset {
   bool operator==(const ClockOffset&) const = default;
 };
 
+// Which clock a rank's calls are by.
+struct RankClock {
+  std::optional<ClockOffset> offset;  // empty: not known
+  bool aligned_by_ends = false;       // it is to be found by collectives that the rank shares with others
+  bool of_first_host = false;         // if that does not succeed, it is the first rank's
+};
+
+// A clock that was found by the ends of collectives.
+struct AlignedClock {
+  std::int64_t rank = 0;         // which add()
+  std::int64_t collectives = 0;  // that it was found by; 0: none, or they do not fit
+  bool of_first_host = false;    // it was not found, and is taken to be that of the first rank
+  ClockOffset clock;             // the error: nine of ten ends agree better
+};
+
 class MergedCollectives {
  public:
-  // `buckets`: by the index of each of its ops the merged one. `host`: empty where it is not known, as `clock`.
+  // `buckets`: by the index of each of its ops the merged one. `host`: empty where it is not known.
   void add(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
-           const std::string& host, const std::optional<ClockOffset>& clock);
+           const std::string& host, const RankClock& clock);
+  // Finds the clocks that are to be found by ends. A collective ends on all ranks when the last one has come, so the
+  // difference of clocks is the median difference of ends. To be called once, before write().
+  std::vector<AlignedClock> align();
   // Into a profile that has the merged ops; `waiting` gets how long each rank waited in any collective, in the order of
   // add(). Empty where none of its calls was found on all ranks.
   void write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting);
@@ -46,11 +64,13 @@ class MergedCollectives {
   std::int64_t clock_error_ns() const { return error_ns_; }
 
  private:
-  // The same call on all ranks of a group: its group, its operator and its number there.
+  // The same call on all ranks of a group: its group, its operator, its number there, and its size where that is the
+  // same on all ranks.
   struct Instance {
     std::int64_t group = 0;
     std::int64_t op = 0;
     std::int64_t sequence = 0;
+    std::int64_t bytes = 0;
     auto operator<=>(const Instance&) const = default;
   };
   struct Call {
@@ -61,6 +81,14 @@ class MergedCollectives {
     std::int64_t end_ns = 0;
   };
 
+  struct Differences {
+    std::vector<std::int64_t> ns;       // of ends, from a rank whose clock is known
+    std::vector<std::int64_t> lengths;  // of the calls
+    std::int64_t error_ns = 0;          // of the clock that they are from
+  };
+  // By rank, of those whose clocks are not known yet, to those in `known`.
+  std::map<std::int64_t, Differences> differences(const std::map<std::int64_t, ClockOffset>& known) const;
+  const std::string& name_of_op(std::int64_t op) const;
   std::int64_t group_of(const ProcessGroup& group);
   std::int64_t collective_of_bucket(std::int64_t bucket, std::int64_t group);
   void split(const Call* first, const Call* last, CollectiveData& data, std::vector<Intervals>& waits) const;
@@ -72,6 +100,7 @@ class MergedCollectives {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> places_;  // by merged op and group
   std::map<std::string, std::int64_t, std::less<>> ops_;
   std::vector<Call> calls_;
+  std::map<std::int64_t, bool> floating_;  // ranks whose clocks are to be found, and whether they ran on the first host
   std::int64_t ranks_ = 0;
   std::int64_t error_ns_ = 0;
   KnownSum time_, exposed_;

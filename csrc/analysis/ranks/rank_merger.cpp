@@ -1,6 +1,8 @@
 #include "analysis/ranks/rank_merger.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -17,6 +19,9 @@ namespace {
 
 // The number of texts that are kept of one code. A note that several ranks have is kept once.
 constexpr std::ptrdiff_t kTextsOfACode = 10;
+
+// The environment's fact about a trace: "4-6".
+constexpr std::string_view kRecordedSteps = "recorded_steps";
 
 std::string kind_of_report(const ProfileData& data) {
   std::string kind = data.mode == "block" ? "a block" : data.runs.chosen < 0 ? "a count" : "a run";
@@ -67,6 +72,8 @@ struct RankMerger::Merged {
   MergedSums sums;
   MergedCollectives collectives;
   std::vector<std::int64_t> other_clocks;  // ranks whose clocks are not known
+  std::vector<std::int64_t> other_steps;   // ranks whose traces are of other steps than the first's
+  std::vector<AlignedClock> aligned_clocks;
   std::vector<Rank> ranks;
   std::set<std::int64_t> known;
   std::int64_t expected = 0;
@@ -76,7 +83,11 @@ struct RankMerger::Merged {
   std::int64_t most_memory = 0;
   double roofs_apart = 0;
   std::vector<std::int64_t> other_roofs;  // ranks whose roofs are not comparable with the first's
-  std::vector<Values> values = {{"the model", {}}, {"torch", {}}, {"steps", {}}};
+  std::vector<Values> values = {{"the model", {}},
+                                {"torch", {}},
+                                {"steps", {}},
+                                {"the number of ranks", {}},
+                                {"the range of recorded steps", {}}};
   std::map<std::string, std::int64_t> unobserved;
   std::int64_t dropped_records = 0, unattributed_kernels = 0;
   bool bypass_sought = true;
@@ -91,6 +102,7 @@ struct RankMerger::Merged {
   void add_collectives(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
                        std::optional<ClockOffset> clock, const std::string& host, std::int64_t rank);
   std::vector<std::int64_t> missing() const;
+  void note_aligned(std::vector<Note>& notes) const;
   void write_notes(ProfileData& data) const;
 };
 
@@ -136,10 +148,16 @@ void RankMerger::Merged::add_collectives(const ProfileData& data, const MergedIn
                                          const std::vector<std::int64_t>& buckets, std::optional<ClockOffset> clock,
                                          const std::string& host, std::int64_t rank) {
   const auto boot = text_in(data.environment, "boot");
+  const auto host_name = host.empty() ? text_in(data.environment, "host") : host;
   const bool is_first = ranks.empty();
+  // A trace's times are by the clock of its machine. Calls are numbered from the first recorded step on.
+  const bool is_trace = !clock && !is_first && data.imported && first.imported;
+  const bool by_ends =
+      is_trace && text_in(data.environment, kRecordedSteps) == text_in(first.environment, kRecordedSteps);
   if (!clock && (is_first || (!boot.empty() && boot == text_in(first.environment, "boot")))) clock = ClockOffset{};
-  if (!clock && !data.collectives.calls.empty()) other_clocks.push_back(rank);
-  collectives.add(data, indices, buckets, host.empty() ? text_in(data.environment, "host") : host, clock);
+  if (!clock && !by_ends && !data.collectives.calls.empty()) (is_trace ? other_steps : other_clocks).push_back(rank);
+  collectives.add(data, indices, buckets, host_name,
+                  {clock, by_ends, !host_name.empty() && host_name == text_in(first.environment, "host")});
 }
 
 void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
@@ -151,6 +169,10 @@ void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
   values[0].ranks[data.model].push_back(rank);
   values[1].ranks[text_in(data.environment, "torch")].push_back(rank);
   values[2].ranks[std::to_string(data.runs.steps)].push_back(rank);
+  if (const auto size = number_in(data.environment, "world_size")) {
+    values[3].ranks[std::to_string(*size)].push_back(rank);
+  }
+  if (data.imported) values[4].ranks[text_in(data.environment, kRecordedSteps)].push_back(rank);
   for (const auto& [name, calls] : data.unobserved) unobserved[name] = saturating_add(unobserved[name], calls);
   dropped_records = saturating_add(dropped_records, data.dropped_records);
   unattributed_kernels = saturating_add(unattributed_kernels, data.unattributed_kernels);
@@ -165,6 +187,57 @@ std::vector<std::int64_t> RankMerger::Merged::missing() const {
     if (!known.contains(rank)) missing.push_back(rank);
   }
   return missing;
+}
+
+void RankMerger::Merged::note_aligned(std::vector<Note>& notes) const {
+  constexpr std::size_t kRanksNamed = 8;
+  const auto in_us = [](std::int64_t ns, std::int64_t more) { return std::to_string((ns + more) / 1000) + " us"; };
+  std::vector<std::int64_t> lost, of_first_host;
+  std::vector<std::string> differences;
+  std::int64_t largest_ns = 0, error_ns = 0, fewest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [rank, collectives, is_of_first_host, clock] : aligned_clocks) {
+    const auto number = ranks[static_cast<std::size_t>(rank)].rank;
+    if (collectives == 0) {
+      (is_of_first_host ? of_first_host : lost).push_back(number);
+      continue;
+    }
+    const auto apart_ns = std::abs(clock.offset_ns);
+    fewest = std::min(fewest, collectives);
+    largest_ns = std::max(largest_ns, apart_ns);
+    error_ns = std::max(error_ns, clock.error_ns);
+    differences.push_back("rank " + std::to_string(number) + " is " + in_us(apart_ns, 500) +
+                          (clock.offset_ns <= 0 ? " ahead" : " behind"));
+  }
+  if (!differences.empty()) {
+    std::string text = "clocks, aligned by the ends of " + std::to_string(fewest) +
+                       " or more collectives that ranks share, differ from rank " + std::to_string(ranks.front().rank) +
+                       "'s: " + listed(differences, kRanksNamed);
+    if (differences.size() > kRanksNamed) text += ", by up to " + in_us(largest_ns, 500);
+    add_note(
+        notes, "ranks-clocks",
+        text + "; nine of ten ends agree within " + in_us(error_ns, 999) + ": waits are no more certain than that");
+  }
+  if (!other_steps.empty()) {
+    add_note(notes, "ranks-clocks",
+             std::string(other_steps.size() == 1 ? "rank " : "ranks ") + listed_ranks(other_steps) +
+                 " recorded other steps than rank " + std::to_string(ranks.front().rank) +
+                 ": which calls of collectives are the same is not known, and so are no waits of calls with " +
+                 (other_steps.size() == 1 ? "it" : "them"));
+  }
+  if (!of_first_host.empty()) {
+    add_note(notes, "ranks-clocks",
+             std::string(of_first_host.size() == 1 ? "rank " : "ranks ") + listed_ranks(of_first_host) +
+                 (of_first_host.size() == 1 ? " is" : " are") + " taken to have the clock of rank " +
+                 std::to_string(ranks.front().rank) +
+                 ", whose host has the same name: there are no three collectives that end alike on both");
+  }
+  if (!lost.empty()) {
+    add_note(notes, "ranks-clocks",
+             (lost.size() == 1 ? "the clock of rank " : "the clocks of ranks ") + listed_ranks(lost) +
+                 " could not be aligned, as there are no three collectives that end alike there and on other ranks: "
+                 "waits of calls with " +
+                 (lost.size() == 1 ? "it" : "them") + " are not known");
+  }
 }
 
 void RankMerger::Merged::write_notes(ProfileData& data) const {
@@ -191,12 +264,13 @@ void RankMerger::Merged::write_notes(ProfileData& data) const {
              "the roofs of " + first_name + " stand for all: those of others are up to " + percent(roofs_apart) +
                  " away from them");
   }
+  note_aligned(data.notes);
   if (!other_clocks.empty()) {
     add_note(data.notes, "ranks-clocks",
              "ranks " + listed_ranks(other_clocks) +
                  " have clocks of other machines: how long others waited for them in collectives is not known "
                  "(roofprof.gather aligns clocks)");
-  } else if (collectives.clock_error_ns() > 0) {
+  } else if (aligned_clocks.empty() && collectives.clock_error_ns() > 0) {
     add_note(data.notes, "ranks-clocks",
              "clocks of several machines were aligned, and are at most " +
                  std::to_string((collectives.clock_error_ns() + 999) / 1000) +
@@ -214,6 +288,8 @@ void RankMerger::Merged::write_notes(ProfileData& data) const {
 
 RankMerger::RankMerger() : merged_(std::make_unique<Merged>()) {}
 RankMerger::~RankMerger() = default;
+
+void RankMerger::note_assumed(const std::string& text) { add_note(merged_->notes, "ranks-assumed", text); }
 
 void RankMerger::expect(std::int64_t world_size) { merged_->expected = std::max(merged_->expected, world_size); }
 
@@ -239,6 +315,7 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
     merged.first.counter_passes = data.counter_passes;
     merged.first.ceilings = data.ceilings;
     merged.first.environment = data.environment;
+    merged.first.imported = data.imported;
     merged.first.runs.chosen = data.runs.chosen;  // for the kind of report
   }
   const auto indices = merged.tree.add(data);
@@ -280,8 +357,9 @@ ProfileData RankMerger::finish() {
   if (merged->ranks.empty()) throw std::invalid_argument("there are no reports to merge");
   ProfileData data = std::move(merged->first);
   data.runs = {};
-  std::erase_if(data.environment,
-                [](const auto& fact) { return fact.first == "rank" || fact.first == "host" || fact.first == "boot"; });
+  std::erase_if(data.environment, [](const auto& fact) {
+    return fact.first == "rank" || fact.first == "host" || fact.first == "boot" || fact.first == kRecordedSteps;
+  });
   data.modules = merged->tree.modules();
   data.regions = merged->tree.regions();
   merged->sums.write(data);
@@ -296,6 +374,7 @@ ProfileData RankMerger::finish() {
   data.dropped_records = merged->dropped_records;
   data.unattributed_kernels = merged->unattributed_kernels;
   data.bypass_sought = merged->bypass_sought;
+  merged->aligned_clocks = merged->collectives.align();
   std::vector<std::optional<std::int64_t>> waiting;
   merged->collectives.write(data, waiting);
   for (std::size_t i = 0; i < waiting.size(); ++i) merged->ranks[i].waiting_ns = waiting[i];

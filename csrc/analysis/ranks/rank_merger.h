@@ -33,6 +33,9 @@ class RankMerger {
   std::vector<std::int64_t> typical_ranks() const;
   void keep(std::int64_t rank, std::string json);
 
+  // Notes how the ranks of reports are known that do not say them.
+  void note_assumed(const std::string& text);
+
   // Sets the number of ranks, in addition to what the environments say; a note names those that did not come.
   void expect(std::int64_t world_size);
 

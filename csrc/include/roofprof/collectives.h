@@ -19,17 +19,17 @@ struct Collective {
   std::string op;     // "c10d::allreduce_"
   std::string group;  // the process group's name
   std::string backend;
-  std::int64_t ranks = 0;  // in the group
+  std::int64_t ranks = 0;  // in the group; 0: not known
   std::int64_t hosts = 0;  // that the ranks run on; 0: not known (only merged reports know)
   std::string module;      // path of the module that caused it
   std::string phase;
   DType dtype = DType::other;
   std::string shapes;
   std::int64_t calls = 0;
-  std::int64_t timed_calls = 0;  // calls that the times below include
-  std::int64_t bytes = 0;        // of all calls, as nccl-tests defines a collective's size
+  std::int64_t timed_calls = 0;       // calls that the times below include
+  std::optional<std::int64_t> bytes;  // of all calls, as nccl-tests defines a collective's size
   // The least that the busiest rank must send or receive in all calls: bytes x the bus factor of nccl-tests.
-  std::int64_t wire_bytes = 0;
+  std::optional<std::int64_t> wire_bytes;
   // The bytes that it sends or receives by algorithm; empty if the algorithm does not exist for this collective.
   std::optional<std::int64_t> ring_bytes;
   std::optional<std::int64_t> tree_bytes;
@@ -38,6 +38,7 @@ struct Collective {
   std::optional<std::int64_t> wait_ns;         // the part of time_ns until the last rank called; merged reports only
   std::optional<std::int64_t> transfer_ns;     // the part after that: wait + transfer = time
   std::optional<std::int64_t> exposed_ns;      // the part of time_ns in which no op computed
+  std::optional<std::string> algorithm;        // "RING LL", by the names of NCCL's kernels
   std::optional<double> algorithm_bandwidth;   // bytes / transfer, or / time where the wait is not known; bytes/s
   std::optional<double> bus_bandwidth;         // algorithm bandwidth x bus factor (nccl-tests)
   std::optional<std::int64_t> lower_bound_ns;  // by the network's roof
@@ -45,6 +46,7 @@ struct Collective {
   std::optional<std::int64_t> wasted_ns;       // time - lower bound
   Bound bound;
 
+  std::optional<std::int64_t> known_ranks() const { return ranks > 0 ? std::optional(ranks) : std::nullopt; }
   std::optional<std::int64_t> known_hosts() const { return hosts > 0 ? std::optional(hosts) : std::nullopt; }
   std::string dtype_name() const { return std::string(name_of(dtype)); }
   bool operator==(const Collective&) const = default;

@@ -139,6 +139,7 @@ void bind_ranks(py::module_& module) {
           py::arg("report"), py::arg("name"), py::arg("rank") = -1, py::arg("host") = "", py::arg("clock") = py::none())
       .def("typical_ranks", &RankMerger::typical_ranks)
       .def("keep", &RankMerger::keep, py::arg("rank"), py::arg("json"))
+      .def("note_assumed", &RankMerger::note_assumed, py::arg("text"))
       .def("expect", &RankMerger::expect, py::arg("world_size"))
       .def("finish",
            [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
@@ -206,7 +207,8 @@ void bind_report(py::module_& module) {
   bind_steps(module);
   bind_language_model(module);
   module.def("events_of", &events_of, py::arg("report"));
-  module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
+  module.def(
+      "report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
       // Makes the report of a call that did nothing: its tables refuse the same arguments as those of every report.
       .def(py::init([] {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from pathlib import Path
 
@@ -76,8 +77,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "trace",
         type=Path,
-        nargs="?",
-        help="a file that export_chrome_trace wrote, .json or .json.gz; or that `nsys export --type sqlite` wrote",
+        nargs="*",
+        help="a file that export_chrome_trace wrote, .json or .json.gz, of each rank one for a merged report; or one that "
+        "`nsys export --type sqlite` wrote",
     )
     parser.add_argument(
         "--ncu",
@@ -112,23 +114,36 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(by=None)
 
 
+def _expanded(paths: list[Path]) -> list[Path]:
+    """Return the files; a pattern that the shell left as it is stands for those that it matches."""
+    files = []
+    for path in paths:
+        is_pattern = set(str(path)) & set("*?[") and not path.exists()
+        found = sorted(map(Path, glob.glob(str(path)))) if is_pattern else [path]  # noqa: PTH207
+        if not found:
+            raise CommandError(f"no file matches {path}")
+        files += found
+    return files
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, and print and write its report."""
     take_json_output(arguments)
-    if arguments.trace is None and arguments.ncu is None:
+    if not arguments.trace and arguments.ncu is None:
         raise CommandError("give the trace to read, or what ncu counted (--ncu FILE.csv), or both")
-    if arguments.trace is None and (arguments.model or arguments.steps):
+    if not arguments.trace and (arguments.model or arguments.steps):
         raise CommandError("--model and --steps are for a trace: give it too, as ncu's table has neither")
     arguments.by = arguments.by or ("module" if arguments.trace else "kernel")
-    if arguments.trace is None and arguments.by == "kernel":
+    if not arguments.trace and arguments.by == "kernel":
         arguments.columns = arguments.columns or _OF_KERNELS
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
-    check_output(arguments, [arguments.trace, arguments.ncu, arguments.device, *of_model])
+    traces = _expanded(arguments.trace)
+    check_output(arguments, [*traces, arguments.ncu, arguments.device, *of_model])
     from roofprof.profiling.imported import from_ncu, from_trace
 
-    if arguments.trace is None:
+    if not traces:
         return output(from_ncu(arguments.ncu, arguments.device), arguments)
     model = inputs = None
     if arguments.model:
@@ -138,7 +153,8 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = inputs_of(on_meta)
         model = model_of(on_meta)
     try:
-        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps, arguments.ncu)
+        trace = traces if len(traces) > 1 else traces[0]
+        report = from_trace(trace, model, inputs, arguments.device, arguments.steps, arguments.ncu)
     except (ValueError, OSError):
         raise
     except Exception as error:

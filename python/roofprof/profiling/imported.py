@@ -9,7 +9,7 @@ import stat
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
 from roofprof.profiling import nsight_systems
+from roofprof.profiling.imported_ranks import merged
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
@@ -87,7 +88,7 @@ _ALL_STEPS = 0, 2**63 - 1
 
 
 def from_trace(
-    trace: str | os.PathLike[str] | TorchProfile,
+    trace: str | os.PathLike[str] | TorchProfile | Sequence[str | os.PathLike[str]],
     model: Callable[..., Any] | None = None,
     inputs: Any = None,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
@@ -98,7 +99,8 @@ def from_trace(
 
     trace: the file that ``export_chrome_trace`` wrote (JSON, also packed by gzip), or a ``torch.profiler.profile`` that
     has ended. Record with ``record_shapes=True`` and ``with_stack=True``: docs/import.md. What ``nsys export --type
-    sqlite`` wrote gives times of kernels and of NVTX's ranges.
+    sqlite`` wrote gives times of kernels and of NVTX's ranges. Of a list of files, one for each rank of a program, the
+    merged report (:func:`roofprof.merge`); all options but ``ncu`` hold for each of them.
     model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
     or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
     counted once; on the meta device that costs nothing.
@@ -114,7 +116,11 @@ def from_trace(
     mean = steps == "mean"
     roofs = _roofs(device)
     called = None if model is None else calls_of(model, inputs)
+    if ncu is not None and isinstance(trace, (list, tuple)):
+        raise ValueError("ncu counted one process: give the trace of its rank, not those of several")
     counters = None if ncu is None else _counted(Path(ncu))
+    if isinstance(trace, (list, tuple)):
+        return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called, None))
     if not isinstance(trace, (str, os.PathLike)):
         return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, counters))
     return _read(Path(trace), roofs, chosen, mean, called, counters)

@@ -66,8 +66,15 @@ class TraceText {
                  correlated(correlation) + R"(, "device": 0, "stream": 7, "bytes": )" + std::to_string(bytes));
   }
 
+  // A member of the document, beside its events.
+  TraceText& fact(const std::string& member) {
+    facts_ += member + ", ";
+    return *this;
+  }
+
   std::string text() const {
-    return R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, )"
+    return "{" + facts_ +
+           R"("schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, )"
            R"("computeMinor": 0}], "traceEvents": [)" +
            events_ + "]}";
   }
@@ -80,6 +87,7 @@ class TraceText {
  private:
   static std::string correlated(std::int64_t correlation) { return R"("correlation": )" + std::to_string(correlation); }
   std::string events_;
+  std::string facts_;
 };
 
 // Every op of `costs` has that many FLOPs a call and moves 100 bytes; `views` move nothing, `composites` only call

@@ -108,5 +108,138 @@ TEST(MergedCollectives, CallsThatCannotBeTheSameAreNotMatched) {
   EXPECT_EQ(only_row(merged("c10d::broadcast_")).wait_ns, 100);
 }
 
+// A rank's trace, by a clock of its own.
+struct RankOfTrace : RankWithCalls {
+  RankOfTrace(std::int64_t rank, std::vector<Interval> calls, std::int64_t ranks, std::int64_t ahead_ns,
+              const std::string& group = "0")
+      : RankWithCalls(rank, shifted(std::move(calls), ahead_ns), ranks, "") {
+    data.imported = Imported{"torch.profiler"};
+    data.environment = {{"rank", rank}, {"recorded_steps", std::string("0-2")}};
+    data.collectives.groups[0].name = group;
+  }
+  static std::vector<Interval> shifted(std::vector<Interval> calls, std::int64_t ahead_ns) {
+    for (auto& call : calls) call = {call.begin_ns + ahead_ns, call.end_ns + ahead_ns};
+    return calls;
+  }
+};
+
+// Each ends on all ranks at the same time: 300, 600, 900, 1200.
+const std::vector<Interval> kEarly = {{100, 300}, {500, 600}, {800, 900}, {1'000, 1'200}};
+const std::vector<Interval> kLate = {{250, 300}, {590, 600}, {870, 900}, {1'190, 1'200}};
+
+TEST(MergedCollectives, ClocksOfTracesAreAlignedByTheEndsOfCollectives) {
+  RankMerger merger;
+  merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
+  merger.add(RankOfTrace(1, kLate, 2, 7'000'000).data, "1");
+  const auto data = merger.finish();
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 0);
+  EXPECT_EQ(only_row(data).transfer_ns, 2 * (50 + 10 + 30 + 10));
+  const auto notes = notes_of(data, "ranks-clocks");
+  ASSERT_EQ(notes.size(), 1);
+  EXPECT_NE(notes[0].find("the ends of 4 or more collectives"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("rank 1 is 7000 us ahead"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("within 0 us"), std::string::npos) << notes[0];
+  EXPECT_TRUE(data.imported);
+}
+
+TEST(MergedCollectives, TheMedianOfTheEndsIsNotMovedByOne) {
+  auto disturbed = kLate;
+  disturbed[1].end_ns += 95;
+  RankMerger merger;
+  merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
+  merger.add(RankOfTrace(1, disturbed, 2, -3'000'000).data, "1");
+  const auto data = merger.finish();
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is 3000 us behind"), std::string::npos);
+}
+
+TEST(MergedCollectives, ARankThatSharesNoGroupWithTheFirstIsAlignedToOthers) {
+  RankMerger merger;
+  merger.add(RankOfTrace(0, kEarly, 2, 0, "a").data, "0");
+  auto both = RankOfTrace(1, kLate, 2, 5'000'000, "a").data;
+  // The same calls in another group, which rank 2 shares.
+  both.collectives.groups.push_back({"b", "gloo", 2});
+  both.collectives.collectives.push_back(both.collectives.collectives[0]);
+  both.collectives.collectives[1].group = 1;
+  both.ops[0].calls *= 2;
+  both.ops[0].work = work_of(0, 200, 200);
+  const auto calls = both.collectives.calls;
+  for (auto call : calls) {
+    call.collective = 1;
+    both.collectives.calls.push_back(call);
+  }
+  merger.add(both, "1");
+  merger.add(RankOfTrace(2, kEarly, 2, -9'000'000, "b").data, "2");
+  const auto data = merger.finish();
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 0);
+  EXPECT_EQ(data.merged()->ranks[2].waiting_ns, 150 + 90 + 70 + 190);
+}
+
+TEST(MergedCollectives, WhereClocksCannotBeAlignedWaitsAreNotKnown) {
+  const auto waits = [](const ProfileData& second) {
+    RankMerger merger;
+    merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
+    merger.add(second, "1");
+    const auto data = merger.finish();
+    EXPECT_FALSE(only_row(data).wait_ns);
+    return notes_of(data, "ranks-clocks").at(0);
+  };
+  // Two calls do not show whether they agree.
+  EXPECT_NE(waits(RankOfTrace(1, {kLate[0], kLate[1]}, 2, 10).data).find("the clock of rank 1 could not be aligned"),
+            std::string::npos);
+  // These end at times that are not those of the same calls.
+  const std::vector<Interval> strange = {{0, 10}, {5'000, 5'010}, {90'000, 90'010}, {91'000, 91'010}};
+  EXPECT_NE(waits(RankOfTrace(1, strange, 2, 0).data).find("the clock of rank 1 could not be aligned"),
+            std::string::npos);
+  // Another size: another call.
+  auto larger = RankOfTrace(1, kLate, 2, 0).data;
+  larger.ops[0].work = work_of(0, 1'000, 1'000);
+  larger.ops[0].shapes = "others";
+  RankMerger merger;
+  merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
+  merger.add(larger, "1");
+  EXPECT_FALSE(merger.finish().merged()->ranks[0].waiting_ns);
+  // Other steps: their calls have the same numbers and are others.
+  auto later = RankOfTrace(1, kLate, 2, 0).data;
+  later.environment[1].second = std::string("3-5");
+  RankMerger steps;
+  steps.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
+  steps.add(later, "1");
+  const auto data = steps.finish();
+  EXPECT_FALSE(data.merged()->ranks[0].waiting_ns);
+  EXPECT_EQ(notes_of(data, "ranks-differ").at(0),
+            "the range of recorded steps is not the same on all ranks: 0-2 on rank 0, 3-5 on rank 1");
+}
+
+TEST(MergedCollectives, RanksOfOneHostHaveOneClockWhereEndsTellNothing) {
+  RankMerger merger;
+  for (const std::int64_t rank : {0, 1}) {
+    auto data = RankOfTrace(rank, {rank == 0 ? kEarly[0] : kLate[0]}, 2, 0).data;
+    data.environment.emplace_back("host", std::string("node1"));
+    merger.add(data, std::to_string(rank));
+  }
+  const auto data = merger.finish();
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150);
+  EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is taken to have the clock of rank 0"),
+            std::string::npos);
+}
+
+// Groups of one name with other members are other groups: split_group() names those of all ranks alike.
+TEST(MergedCollectives, GroupsOfOneNameAreDistinguishedByTheirRanks) {
+  RankMerger merger;
+  for (const std::int64_t rank : {0, 1, 2, 3}) {
+    auto data = RankOfTrace(rank, rank % 2 == 0 ? kEarly : kLate, 2, 0).data;
+    data.collectives.groups[0].members = rank < 2 ? "[0, 1]" : "[2, 3]";
+    merger.add(data, std::to_string(rank));
+  }
+  const auto data = merger.finish();
+  EXPECT_EQ(collective_rows(data).size(), 2);
+  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  // Ranks 2 and 3 share nothing with the others.
+  EXPECT_FALSE(data.merged()->ranks[2].waiting_ns);
+}
+
 }  // namespace
 }  // namespace roofprof

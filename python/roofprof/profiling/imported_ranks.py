@@ -1,0 +1,64 @@
+"""Traces of several ranks, one after the other, as one merged report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from roofprof import _report
+from roofprof.report.report import Report
+
+_IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![0-9a-zA-Z])(\d+)(?![0-9a-zA-Z])")
+
+
+def ranks_of_names(paths: Sequence[Path]) -> list[int] | None:
+    """Return the rank that each file's name tells: "rank3", "rank-3", or "trace_3.json" of files from 0 on.
+
+    None where a name tells none, or two tell the same. Names may have numbers of processes and times, too.
+    """
+    for pattern in (_IN_NAME, _NUMBER):
+        found = [pattern.findall(path.name) for path in paths]
+        ranks = [int(numbers[-1]) for numbers in found if numbers]
+        is_whole = pattern is _IN_NAME or set(ranks) == set(range(len(paths)))
+        if is_whole and len(ranks) == len(set(ranks)) == len(paths):
+            return ranks
+    return None
+
+
+def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
+    """Return the merged report of the ranks' traces. One report at a time is in memory, and those that it names.
+
+    Raises ValueError, which names the file, for one that is not a trace or does not fit those before it.
+    """
+    if not paths:
+        raise ValueError("there are no traces to read")
+    merger = _report.RankMerger()
+    from_names = ranks_of_names(paths)
+    read_from: dict[int, Path] = {}
+    assumed = []
+    for position, path in enumerate(paths):
+        try:
+            report = read(path)
+        except ValueError as error:
+            raise ValueError(f"{error}; without this file the others can be merged, and the report says so") from None
+        rank = report.environment.get("rank")
+        if rank is None:
+            rank = from_names[position] if from_names else position
+            assumed.append(int(rank))
+        read_from[merger.add(report._compiled, str(path), int(rank))] = path
+    if assumed:
+        source = "their files' names" if from_names else "their order"
+        which = f"rank {assumed[0]} is" if len(assumed) == 1 else f"ranks {_listed(assumed)} are"
+        merger.note_assumed(
+            f"traces were recorded without torch.distributed, or do not say their ranks: {which} from {source}",
+        )
+    for rank in merger.typical_ranks():
+        merger.keep(rank, read(read_from[rank]).to_json())
+    return Report(merger.finish())
+
+
+def _listed(ranks: list[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8]))
+    return shown if len(ranks) <= 8 else f"{shown} and {len(ranks) - 8} more"
