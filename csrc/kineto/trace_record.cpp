@@ -9,6 +9,8 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "kineto/graph_replays.h"
+#include "kineto/json_text.h"
 #include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
@@ -20,16 +22,9 @@ constexpr std::int64_t kLongestNs = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 // The largest sum of a trace's times, so that no sum overflows.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 2;
 
-// Returns "1234.567 us", exact to the nanosecond.
-std::string microseconds(std::int64_t ns) {
-  constexpr std::int64_t kMicrosecond = 1000;
-  auto fraction = std::to_string(kMicrosecond + ns % kMicrosecond).substr(1);
-  while (fraction.size() > 1 && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
-}
-
 // Numbers operators from 1 on; a call's number is its signature.
 constexpr std::uint32_t kNoOperator = ~std::uint32_t{0};
+constexpr std::uint32_t kReplayOperator = kNoOperator - 1;
 constexpr std::uint64_t kOwnKernels = kAnyInputs - 1;
 
 struct Window {
@@ -133,8 +128,9 @@ class Launchers {
   }
   bool any() const { return !by_correlation_.empty(); }
 
-  std::int32_t of(const KernelRecord& record, std::uint64_t external) const {
-    if (const auto call = by_correlation_.find(record.correlation); call != by_correlation_.end()) return call->second;
+  std::int32_t of(const KernelRecord& record, std::uint64_t captured, std::uint64_t external) const {
+    const auto launch = captured == 0 ? record.correlation : captured;
+    if (const auto call = by_correlation_.find(launch); call != by_correlation_.end()) return call->second;
     const auto op = external == 0 ? by_external_.end() : by_external_.find(external);
     return op == by_external_.end() ? kNone : op->second;
   }
@@ -146,7 +142,8 @@ class Launchers {
 
 class Import {
  public:
-  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
+  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model,
+         std::vector<Capture> captures)
       : trace_(std::move(trace)), costs_(costs), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
     auto all = steps_of(trace_);
@@ -156,10 +153,12 @@ class Import {
       if (event.kind == HostKind::launch && event.correlation != 0)
         launched_.emplace(event.correlation, event.begin_ns);
     }
+    std::ranges::move(own_captures(trace_), std::back_inserter(captures));
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
     tree_ = host_tree(trace_.host);
+    give_replays(trace_, tree_, std::move(captures), notes_);
     counted_ = counted_ops(trace_, tree_, costs);
   }
 
@@ -167,7 +166,7 @@ class Import {
     const Launchers launchers(trace_.host);
     std::vector<std::int32_t> launcher_of;
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
-      launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
+      launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.captured[i], trace_.external_ids[i]));
     }
     leave_out_others(launcher_of, launchers.any());
     for (const auto& record : trace_.device.records) window_.add(record.start_ns, record.end_ns);
@@ -299,9 +298,9 @@ class Import {
 
   // Adds an uncosted op for a kernel that belongs to no op that counts: its work is not known, and its row must not
   // look complete. `op`: the innermost op around it, which is a composite or has others in it that count; kNone: there
-  // is none.
-  LaunchId launch_of_unknown(const Owner& place, std::int32_t op) {
-    const auto number = op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
+  // is none. `replayed`: a graph's replay ran it.
+  LaunchId launch_of_unknown(const Owner& place, std::int32_t op, bool replayed) {
+    const auto number = replayed ? kReplayOperator : op == kNone ? kNoOperator : number_of(trace_.host[at(op)].name);
     const OpKey key{number, place, kOwnKernels};
     auto [known, fresh] = unknown_.try_emplace(key, pass_.ops.size());
     if (fresh) {
@@ -309,7 +308,7 @@ class Import {
       bucket.owner = place;
       bucket.number = number;
       bucket.signature = bucket.inputs = kOwnKernels;
-      bucket.op = op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
+      bucket.op = replayed ? kGraphReplay : op == kNone ? "(no operator)" : trace_.names[trace_.host[at(op)].name];
       bucket.costed = false;
       bucket.time_ns = 0;
       pass_.ops.push_back(std::move(bucket));
@@ -329,7 +328,7 @@ class Import {
       auto& record = trace_.device.records[i];
       const auto launcher = launcher_of[i];
       if (launcher == kNone) {
-        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone);
+        if (record.kind == KernelKind::kernel) record.launch = launch_of_unknown({kOutside}, kNone, false);
         continue;
       }
       const auto owner = counted_.owners[at(launcher)];
@@ -340,8 +339,9 @@ class Import {
       }
       const auto& place = places_.of_event[at(launcher)];
       const auto op = innermost_op(launcher);
-      if (record.kind == KernelKind::kernel) {
-        record.launch = launch_of_unknown(place, op);
+      const bool replayed = launches_graph(trace_.names[trace_.host[at(launcher)].name]);
+      if (record.kind == KernelKind::kernel || replayed) {
+        record.launch = launch_of_unknown(place, op, replayed);
         continue;
       }
       if (op == kNone && place == Owner{kOutside}) continue;
@@ -369,6 +369,15 @@ class Import {
     for (const auto& record : trace_.device.records) ++records[record.device];
     const auto most = std::ranges::max_element(records, {}, [](const auto& count) { return count.second; });
     return most == records.end() ? 0 : most->first;
+  }
+
+  // Returns what the trace says of a device. ROCm numbers devices in another way: where all are alike, it is any of
+  // them.
+  DeviceProperties properties_of(std::uint32_t number) const {
+    if (number < trace_.devices.size()) return trace_.devices[number];
+    const auto alike = [&](const DeviceProperties& one) { return one.name == trace_.devices.front().name; };
+    return std::ranges::all_of(trace_.devices, alike) && !trace_.devices.empty() ? trace_.devices.front()
+                                                                                 : DeviceProperties{};
   }
 
   bool any_ops() const {
@@ -444,7 +453,7 @@ class Import {
     RunRecord observed;
     const bool on_device = !trace_.device.records.empty();
     const auto number = main_device();
-    const auto device = number < trace_.devices.size() ? trace_.devices[number] : DeviceProperties{};
+    const auto device = properties_of(number);
     observed.model = places_.model.empty() ? "trace" : places_.model;
     observed.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
     observed.mode = "block";
@@ -513,8 +522,9 @@ class Import {
 
 }  // namespace
 
-RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model) {
-  return Import(std::move(trace), costs, steps, model).run();
+RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model,
+                       std::vector<Capture> captures) {
+  return Import(std::move(trace), costs, steps, model, std::move(captures)).run();
 }
 
 }  // namespace roofprof::kineto

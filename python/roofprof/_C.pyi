@@ -36,6 +36,8 @@ class TraceReader:
     def __init__(self) -> None: ...
     def feed(self, piece: bytes) -> None: ...
     events: Final[int]
+    rank: Final[int]
+    def batches_of_replays(self) -> list[int]: ...
     def report(
         self,
         roofs: Ceilings | None = None,
@@ -44,6 +46,7 @@ class TraceReader:
         model: Report | None = None,
         calls: list[tuple[str, int]] = ...,
         parameters: dict[str, tuple[list[str], bool]] = ...,
+        captures: list[tuple[str, TraceReader, int, bool]] = ...,
     ) -> Report: ...
 
 class ModuleHooks:

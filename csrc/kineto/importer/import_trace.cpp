@@ -92,9 +92,10 @@ std::string device_name(const Environment& environment) {
 }  // namespace
 
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
-                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model) {
+                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model,
+                    std::vector<kineto::Capture> captures) {
   kineto::MetaCosts costs;
-  auto observed = kineto::trace_record(std::move(trace), costs, steps, model);
+  auto observed = kineto::trace_record(std::move(trace), costs, steps, model, std::move(captures));
   const auto device = device_name(observed.environment);
   if (roofs) {
     observed.ceilings = *roofs;

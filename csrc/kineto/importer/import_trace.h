@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/profile_data.h"
 #include "kineto/trace_reader.h"
@@ -19,9 +20,10 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps);
 
 // Makes a report of the trace. `roofs`: empty for the published ones of the device that the trace names; `steps`: empty
 // for everything that was recorded, in steps and outside; `mean`: the report is the mean of the steps, not their sum;
-// `model`: null where it is not known. Throws kineto::TraceError, one sentence.
+// `model`: null where it is not known; `captures`: of the graphs that were replayed. Throws kineto::TraceError, one
+// sentence.
 Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
                     const std::optional<kineto::StepRange>& steps = {}, bool mean = false,
-                    const kineto::CalledModel* model = nullptr);
+                    const kineto::CalledModel* model = nullptr, std::vector<kineto::Capture> captures = {});
 
 }  // namespace roofprof

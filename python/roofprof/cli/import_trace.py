@@ -39,6 +39,13 @@ def add_parser(commands: Commands) -> None:
         help="the numbers of the ProfilerStep steps to take, or their mean (default: all that was recorded)",
     )
     parser.add_argument(
+        "--capture",
+        action="append",
+        metavar="FILE|none",
+        help="a trace of the capture of the graphs that this one replays, several times for several "
+        "(default: those in capture_traces beside the trace)",
+    )
+    parser.add_argument(
         "--model",
         metavar="TARGET",
         help="the recorded model, as `roofprof profile` takes it: rows get its names and parameters",
@@ -59,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
-    check_output(arguments, [arguments.trace, arguments.device, *of_model])
+    check_output(arguments, [arguments.trace, arguments.device, *(arguments.capture or []), *of_model])
     from roofprof.profiling.imported import from_trace
 
     model = inputs = None
@@ -70,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = inputs_of(on_meta)
         model = model_of(on_meta)
     try:
-        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps)
+        report = from_trace(arguments.trace, model, inputs, arguments.device, arguments.steps, arguments.capture)
     except (ValueError, OSError):
         raise
     except Exception as error:

@@ -9,7 +9,7 @@ import stat
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
+from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
 from roofprof.render.progress import Progress
@@ -91,6 +92,7 @@ def from_trace(
     inputs: Any = None,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
     steps: str | tuple[int, int] | None = None,
+    capture: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
 ) -> Report:
     """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
 
@@ -103,15 +105,19 @@ def from_trace(
     published roofs of the device that the trace names.
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
     everything that was recorded, in steps and outside.
+    capture: the trace, or the traces, that were recorded while the graphs were captured that this one replays: their
+    kernels get operators, modules and work (docs/import.md). None: those in the folder capture_traces beside the
+    trace; "none": no capture.
     Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
     roofs = _roofs(device)
+    captures = given_captures(capture)
     called = None if model is None else calls_of(model, inputs)
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called))
-    return _read(Path(trace), roofs, chosen, mean, called)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, captures))
+    return _read(Path(trace), roofs, chosen, mean, called, captures)
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -176,16 +182,28 @@ def _read(
     steps: tuple[int, int] | None,
     mean: bool,
     called: ModelCalls | None,
+    captures: list[CaptureFile] | None,
 ) -> Report:
+    reader = _reader_of(path)
+    files = captures_beside(path, reader.batches_of_replays(), reader.rank) if captures is None else captures
+    captured = [(file.name, _reader_of(file.path), file.batch, file.given) for file in files]
+    try:
+        with Progress(text=f"costing the operators of {path.name}"):
+            if called is None:
+                return Report(reader.report(roofs, steps, mean, captures=captured))
+            counted = called.report._compiled
+            return Report(reader.report(roofs, steps, mean, counted, called.calls, called.parameters, captured))
+    except _C.TraceError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _reader_of(path: Path) -> _C.TraceReader:
+    """Return a reader that was fed the whole file."""
     reader = _C.TraceReader()
     try:
-        with Progress(text=f"reading {path.name}") as progress, _opened(path) as file:
+        with Progress(text=f"reading {path.name}"), _opened(path) as file:
             while piece := file.read(_PIECE):
                 reader.feed(piece)
-            progress.say(f"costing the operators of {path.name}")
-            if called is None:
-                return Report(reader.report(roofs, steps, mean))
-            return Report(reader.report(roofs, steps, mean, called.report._compiled, called.calls, called.parameters))
     except _C.TraceError as error:
         raise ValueError(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -193,6 +211,7 @@ def _read(
     except OSError as error:  # one of reading does not name the file
         error.filename = os.fspath(path)
         raise
+    return reader
 
 
 @contextmanager
