@@ -65,6 +65,11 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Reports of traces
     {"launched-before", NoteLevel::warning,
      "Kernels were launched before a trace began: they are in no row, and how long they took."},
+    {"graph-captures", NoteLevel::info,
+     "Kernels of a graph's replays have the operators that were recorded when it was captured: of which file."},
+    {"graph-replays", NoteLevel::warning,
+     "Kernels of a graph's replays whose operators are not known: how many, their time, and why a capture was not "
+     "taken."},
     {"trace-lacks", NoteLevel::warning,
      "A trace was recorded without something that figures need: the text names the option."},
     {"steps-differ", NoteLevel::warning,

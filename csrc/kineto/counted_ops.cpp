@@ -82,6 +82,9 @@ class Rule {
       : trace_(trace), tree_(tree), known_(known), classes_(trace.calls.size()), costed_(trace.calls.size()) {
     result_.owners.assign(trace.host.size(), kNone);
     for (const auto& record : trace.device.records) launches_.insert(record.correlation);
+    for (const auto captured : trace.captured) {
+      if (captured != 0) launches_.insert(captured);
+    }
     result_.costs.resize(trace.calls.size());
   }
 

@@ -46,5 +46,7 @@ std::string decoded(std::string_view value);
 std::optional<std::int64_t> integer(std::string_view value);
 // Returns exact nanoseconds for microseconds with a fraction.
 std::optional<std::int64_t> nanoseconds(std::string_view value);
+// Returns "1234.567 us", exact to the nanosecond.
+std::string microseconds(std::int64_t ns);
 
 }  // namespace roofprof::kineto

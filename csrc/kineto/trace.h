@@ -1,6 +1,7 @@
 #pragma once
 // The contents of a trace of torch.profiler: the host's events, the device's, and the calls of operators.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -66,10 +67,17 @@ struct HostEvent {
   std::uint64_t correlation = 0;  // of a launch; of an op its "External id"
   std::uint32_t name = 0;         // index into Trace::names; of an op too
   std::uint32_t thread = 0;       // from 0 on
-  std::int32_t call = kNone;      // of an op: index into Trace::calls
+  std::int32_t call = kNone;      // of an op: index into Trace::calls; of a launch into Trace::launched
   std::int32_t message = kNone;   // of a collective: index into Trace::messages
   HostKind kind = HostKind::op;
   bool of_backward = false;  // an op that has the number of the thread that its forward ran on
+};
+
+// A kernel as its launch names it; ROCm's launches do.
+struct LaunchedKernel {
+  std::string name;
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
 };
 
 // The properties of a device that a trace has.
@@ -86,7 +94,9 @@ struct Trace {
   std::unordered_map<std::uint64_t, std::int32_t> kernel_messages;  // of the launch with that correlation
   DeviceTrace device;                       // `launch` is empty; records carry what launched them in `correlation`
   std::vector<std::uint64_t> external_ids;  // of device.records, 0: none
-  std::vector<DeviceProperties> devices;    // by number
+  std::vector<std::uint64_t> captured;    // of device.records: correlation of the launch that a graph replays, 0: none
+  std::vector<LaunchedKernel> launched;   // distinct ones
+  std::vector<DeviceProperties> devices;  // by number
   std::string recorder = "torch.profiler";  // "Nsight Systems" where its export was read
   std::string recorded_by;                  // "CUDA 12.4, driver 12.9, CUPTI 22"; empty: it does not say
   bool rocm = false;

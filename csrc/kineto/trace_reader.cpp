@@ -317,6 +317,7 @@ Trace TraceReader::finish() {
   names_ = {};
   kernel_names_ = {};
   calls_ = {};
+  launched_ = {};
   return std::move(trace_);
 }
 
@@ -442,13 +443,23 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   std::string_view types;
   std::string_view strides;
   std::string_view scalars;
+  std::string_view kernel;
+  std::string_view grid;
+  std::string_view block;
   if (kind == HostKind::op || kind == HostKind::launch) {
     JsonMembers members(args);
     while (members.next()) {
       const auto key = members.key();
       const auto value = members.value();
       if (kind == HostKind::launch) {
-        if (key == "correlation") event.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
+        if (key == "correlation")
+          event.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
+        else if (key == "kernel")
+          kernel = value;
+        else if (key == "grid")
+          grid = value;
+        else if (key == "block")
+          block = value;
       } else if (key == "Input Dims" || key == "Input dims") {
         sizes = value;
       } else if (key == "Input type") {
@@ -472,6 +483,7 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
     event.message = static_cast<std::int32_t>(trace_.messages.size());
     trace_.messages.push_back(message_of(trace_.names[event.name], args));
   }
+  if (!kernel.empty()) event.call = launched_of(kernel, grid, block);
   trace_.host.push_back(event);
 }
 
@@ -565,6 +577,19 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
                           std::string(scalars),
                           {}});
   calls_.emplace(scratch_, id);
+  return id;
+}
+
+std::int32_t TraceReader::launched_of(std::string_view kernel, std::string_view grid, std::string_view block) {
+  scratch_.assign(kernel);
+  for (const auto text : {grid, block}) {
+    scratch_ += '\n';
+    scratch_ += text;
+  }
+  if (const auto found = launched_.find(scratch_); found != launched_.end()) return found->second;
+  const auto id = static_cast<std::int32_t>(trace_.launched.size());
+  trace_.launched.push_back({decoded(kernel), three(grid), three(block)});
+  launched_.emplace(scratch_, id);
   return id;
 }
 

@@ -28,6 +28,8 @@ class TraceReader {
   // is made of.
   Trace finish();
   std::int64_t events() const { return trace_.events; }
+  // Returns what was read so far.
+  const Trace& trace() const { return trace_; }
 
  private:
   enum class At : std::uint8_t { start, document, key, value, events, end };
@@ -53,6 +55,7 @@ class TraceReader {
   std::uint32_t thread_of(std::string_view pid, std::string_view tid);
   std::int32_t call_of(std::uint32_t name, std::string_view sizes, std::string_view types, std::string_view strides,
                        std::string_view scalars);
+  std::int32_t launched_of(std::string_view kernel, std::string_view grid, std::string_view block);
 
   Trace trace_;
   At at_ = At::start;
@@ -69,6 +72,7 @@ class TraceReader {
   Names kernel_names_;
   ByText<std::uint32_t> threads_;
   ByText<std::int32_t> calls_;
+  ByText<std::int32_t> launched_;
   std::string scratch_;
   std::string versions_[3];
 };

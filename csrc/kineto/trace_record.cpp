@@ -10,6 +10,8 @@
 #include "core/note_codes.h"
 #include "core/phrases.h"
 #include "kineto/collectives.h"
+#include "kineto/graph_replays.h"
+#include "kineto/json_text.h"
 #include "kineto/recorded_arguments.h"
 #include "kineto/trace_reader.h"
 
@@ -21,15 +23,8 @@ constexpr std::int64_t kLongestNs = std::int64_t{7} * 24 * 3600 * 1'000'000'000;
 // The largest sum of a trace's times, so that no sum overflows.
 constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / 2;
 
-// Returns "1234.567 us", exact to the nanosecond.
-std::string microseconds(std::int64_t ns) {
-  constexpr std::int64_t kMicrosecond = 1000;
-  auto fraction = std::to_string(kMicrosecond + ns % kMicrosecond).substr(1);
-  while (fraction.size() > 1 && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
-}
-
 // Numbers operators from 1 on; a call's number is its signature.
+constexpr std::uint32_t kReplayOperator = ~std::uint32_t{0};
 constexpr std::uint64_t kOwnKernels = kAnyInputs - 1;
 
 struct Window {
@@ -133,8 +128,9 @@ class Launchers {
   }
   bool any() const { return !by_correlation_.empty(); }
 
-  std::int32_t of(const KernelRecord& record, std::uint64_t external) const {
-    if (const auto call = by_correlation_.find(record.correlation); call != by_correlation_.end()) return call->second;
+  std::int32_t of(const KernelRecord& record, std::uint64_t captured, std::uint64_t external) const {
+    const auto launch = captured == 0 ? record.correlation : captured;
+    if (const auto call = by_correlation_.find(launch); call != by_correlation_.end()) return call->second;
     const auto op = external == 0 ? by_external_.end() : by_external_.find(external);
     return op == by_external_.end() ? kNone : op->second;
   }
@@ -146,7 +142,8 @@ class Launchers {
 
 class Import {
  public:
-  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model)
+  Import(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model,
+         std::vector<Capture> captures)
       : trace_(std::move(trace)), costs_(costs, trace_), is_part_(steps.has_value()), model_(model) {
     leave_out_strays();
     auto all = steps_of(trace_);
@@ -156,11 +153,13 @@ class Import {
       if (event.kind == HostKind::launch && event.correlation != 0)
         launched_.emplace(event.correlation, event.begin_ns);
     }
+    std::ranges::move(own_captures(trace_), std::back_inserter(captures));
     if (is_part_) keep_steps();
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
     collectives_.see_ranges(trace_);
     tree_ = host_tree(trace_.host);
+    give_replays(trace_, tree_, std::move(captures), notes_);
     collectives_.find(trace_, tree_);
     counted_ = counted_ops(trace_, tree_, costs_);
   }
@@ -169,7 +168,7 @@ class Import {
     const Launchers launchers(trace_.host);
     std::vector<std::int32_t> launcher_of;
     for (std::size_t i = 0; i < trace_.device.records.size(); ++i) {
-      launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.external_ids[i]));
+      launcher_of.push_back(launchers.of(trace_.device.records[i], trace_.captured[i], trace_.external_ids[i]));
     }
     collectives_.see_kernels(trace_.device);
     leave_out_others(launcher_of, launchers.any());
@@ -307,10 +306,9 @@ class Import {
 
   LaunchId launch_of_function(std::string_view function, const Owner& place) {
     const auto name = "nccl:" + std::string(function);
-    const auto known = std::ranges::find(trace_.names, name);
-    const auto index = static_cast<std::uint32_t>(known - trace_.names.begin());
-    if (known == trace_.names.end()) trace_.names.push_back(name);
-    return launch_id({{number_of(index), place, kOwnKernels}, name});
+    const auto [known, fresh] = functions_.try_emplace(name, static_cast<std::uint32_t>(trace_.names.size()));
+    if (fresh) trace_.names.push_back(name);
+    return launch_id({{number_of(known->second), place, kOwnKernels}, name});
   }
 
   void give_launches(const std::vector<std::int32_t>& launcher_of) {
@@ -338,6 +336,8 @@ class Import {
       const auto& place = places_.of_event[at(launcher)];
       if (!function.empty()) {
         record.launch = launch_of_function(function, place);
+      } else if (launches_graph(trace_.names[trace_.host[at(launcher)].name])) {
+        record.launch = launch_id({{kReplayOperator, place, kOwnKernels}, std::string(kGraphReplay)});
       } else if (const auto op = innermost_op(launcher); op != kNone) {
         const auto name = trace_.host[at(op)].name;
         record.launch = launch_id({{number_of(name), place, kOwnKernels}, trace_.names[name]});
@@ -366,6 +366,15 @@ class Import {
     for (const auto& record : trace_.device.records) ++records[record.device];
     const auto most = std::ranges::max_element(records, {}, [](const auto& count) { return count.second; });
     return most == records.end() ? 0 : most->first;
+  }
+
+  // Returns what the trace says of a device. ROCm numbers devices in another way: where all are alike, it is any of
+  // them.
+  DeviceProperties properties_of(std::uint32_t number) const {
+    if (number < trace_.devices.size()) return trace_.devices[number];
+    const auto alike = [&](const DeviceProperties& one) { return one.name == trace_.devices.front().name; };
+    return std::ranges::all_of(trace_.devices, alike) && !trace_.devices.empty() ? trace_.devices.front()
+                                                                                 : DeviceProperties{};
   }
 
   bool any_ops() const {
@@ -453,7 +462,7 @@ class Import {
     RunRecord observed;
     const bool on_device = !trace_.device.records.empty();
     const auto number = main_device();
-    const auto device = number < trace_.devices.size() ? trace_.devices[number] : DeviceProperties{};
+    const auto device = properties_of(number);
     observed.model = places_.model.empty() ? "trace" : places_.model;
     observed.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
     observed.mode = "block";
@@ -517,6 +526,7 @@ class Import {
   Places places_;
   Pass pass_;
   std::map<std::pair<std::int32_t, Owner>, std::size_t> buckets_;
+  std::map<std::string, std::uint32_t> functions_;            // of NCCL: index into names
   std::unordered_map<std::uint32_t, std::uint32_t> numbers_;  // of operators, by name
   std::vector<std::int32_t> bucket_of_event_;
   std::int64_t counted_calls_ = 0;
@@ -529,8 +539,9 @@ class Import {
 
 }  // namespace
 
-RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model) {
-  return Import(std::move(trace), costs, steps, model).run();
+RunRecord trace_record(Trace trace, CallCosts& costs, const std::optional<StepRange>& steps, const CalledModel* model,
+                       std::vector<Capture> captures) {
+  return Import(std::move(trace), costs, steps, model, std::move(captures)).run();
 }
 
 }  // namespace roofprof::kineto

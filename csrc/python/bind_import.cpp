@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -84,6 +85,15 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& co
   return reads;
 }
 
+// The name of a capture's file, its trace, its batch size (0: not known), and whether the user gave it.
+using ReadCapture = std::tuple<std::string, kineto::TraceReader*, std::int64_t, bool>;
+
+std::vector<kineto::Capture> captures_of(const std::vector<ReadCapture>& read) {
+  std::vector<kineto::Capture> captures;
+  for (const auto& [name, reader, batch, given] : read) captures.push_back({name, reader->finish(), batch, given});
+  return captures;
+}
+
 // Returns the model and its calls. Modules without a row in the count are left out, and their calls become their
 // caller's.
 kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls, const Parameters& parameters) {
@@ -119,18 +129,27 @@ void bind_import(py::module_& module) {
           },
           py::arg("piece"))
       .def_property_readonly("events", &kineto::TraceReader::events)
+      .def("batches_of_replays",
+           [](const kineto::TraceReader& reader) { return kineto::batches_of_replays(reader.trace()); })
+      .def_property_readonly("rank", [](const kineto::TraceReader& reader) { return reader.trace().rank; })
       .def(
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
              const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
-             const std::vector<Call>& calls, const Parameters& parameters, const ncu::Output* counters) {
-            if (model == nullptr) return import_trace(reader.finish(), roofs, steps, mean, nullptr, counters);
-            const auto called = called_model(*model, calls, parameters);
-            return import_trace(reader.finish(), roofs, steps, mean, &called, counters);
+             const std::vector<Call>& calls, const Parameters& parameters, const std::vector<ReadCapture>& captures,
+             const ncu::Output* counters) {
+            std::optional<kineto::CalledModel> called;
+            if (model != nullptr) called = called_model(*model, calls, parameters);
+            return import_trace(reader.finish(), {.roofs = roofs,
+                                                  .steps = steps,
+                                                  .mean = mean,
+                                                  .model = called ? &*called : nullptr,
+                                                  .captures = captures_of(captures),
+                                                  .counters = counters});
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
           py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
-          py::arg("counters") = nullptr);
+          py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = nullptr);
 
   py::register_exception<ncu::NcuError>(module, "NcuError", PyExc_ValueError);
   py::class_<ncu::Output>(module, "NcuOutput")

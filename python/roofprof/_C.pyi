@@ -45,6 +45,8 @@ class TraceReader:
     def __init__(self) -> None: ...
     def feed(self, piece: bytes) -> None: ...
     events: Final[int]
+    rank: Final[int]
+    def batches_of_replays(self) -> list[int]: ...
     def report(
         self,
         roofs: Ceilings | None = None,
@@ -53,6 +55,7 @@ class TraceReader:
         model: Report | None = None,
         calls: list[tuple[str, int]] = ...,
         parameters: dict[str, tuple[list[str], bool]] = ...,
+        captures: list[tuple[str, TraceReader, int, bool]] = ...,
         counters: NcuOutput | None = None,
     ) -> Report: ...
 

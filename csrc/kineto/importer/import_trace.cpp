@@ -117,16 +117,15 @@ void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const
   }
 }
 
-Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs,
-                    const std::optional<kineto::StepRange>& steps, bool mean, const kineto::CalledModel* model,
-                    const ncu::Output* counters) {
+Report import_trace(kineto::Trace trace, ImportOptions options) {
   kineto::MetaCosts costs;
-  auto observed = kineto::trace_record(std::move(trace), costs, steps, model);
-  give_roofs(observed, roofs, "the trace");
-  if (counters != nullptr) add_counters(observed, *counters);
+  auto observed =
+      kineto::trace_record(std::move(trace), costs, options.steps, options.model, std::move(options.captures));
+  give_roofs(observed, options.roofs, "the trace");
+  if (options.counters != nullptr) add_counters(observed, *options.counters);
   const auto count = observed.runs.steps;
   auto data = join(std::move(observed));
-  if (mean && count > 0) data = mean_of_steps(std::move(data), count);
+  if (options.mean && count > 0) data = mean_of_steps(std::move(data), count);
   return make_report(std::make_shared<const ProfileData>(std::move(data)), {});
 }
 
@@ -139,7 +138,7 @@ Report Report::from_trace(const std::string& path, const std::optional<Ceilings>
     while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
       reader.feed(std::string_view(piece).substr(0, static_cast<std::size_t>(file.gcount())));
     }
-    return import_trace(reader.finish(), roofs);
+    return import_trace(reader.finish(), {.roofs = roofs});
   } catch (const kineto::TraceError& problem) {
     throw std::runtime_error(path + ": " + problem.what());
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/profile_data.h"
 #include "kineto/trace_reader.h"
@@ -22,12 +23,16 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps);
 // are none, a note says so. `source`: what does not name it, "the trace".
 void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source);
 
-// Makes a report of the trace. `roofs`: empty for the published ones of the device that the trace names; `steps`: empty
-// for everything that was recorded, in steps and outside; `mean`: the report is the mean of the steps, not their sum;
-// `model`: null where it is not known; `counters`: what ncu read of the same program; null: nothing. Throws
-// kineto::TraceError or ncu::NcuError, one sentence.
-Report import_trace(kineto::Trace trace, const std::optional<Ceilings>& roofs = {},
-                    const std::optional<kineto::StepRange>& steps = {}, bool mean = false,
-                    const kineto::CalledModel* model = nullptr, const ncu::Output* counters = nullptr);
+struct ImportOptions {
+  std::optional<Ceilings> roofs = {};           // empty: the published ones of the device that the trace names
+  std::optional<kineto::StepRange> steps = {};  // empty: everything that was recorded, in steps and outside
+  bool mean = false;                            // the report is the mean of the steps, not their sum
+  const kineto::CalledModel* model = nullptr;   // null: not known
+  std::vector<kineto::Capture> captures = {};   // of the graphs that were replayed
+  const ncu::Output* counters = nullptr;        // what ncu read of the same program; null: nothing
+};
+
+// Makes a report of the trace. Throws kineto::TraceError or ncu::NcuError, one sentence.
+Report import_trace(kineto::Trace trace, ImportOptions options = {});
 
 }  // namespace roofprof

@@ -78,8 +78,8 @@ def add_parser(commands: Commands) -> None:
         "trace",
         type=Path,
         nargs="*",
-        help="a file that export_chrome_trace wrote, .json or .json.gz, of each rank one for a merged report; or one that "
-        "`nsys export --type sqlite` wrote",
+        help="a file that export_chrome_trace wrote, .json or .json.gz, of each rank one for a merged report; or one "
+        "that `nsys export --type sqlite` wrote",
     )
     parser.add_argument(
         "--ncu",
@@ -97,6 +97,13 @@ def add_parser(commands: Commands) -> None:
         "--steps",
         metavar="FIRST-LAST|mean",
         help="the numbers of the ProfilerStep steps to take, or their mean (default: all that was recorded)",
+    )
+    parser.add_argument(
+        "--capture",
+        action="append",
+        metavar="FILE|none",
+        help="a trace of the capture of the graphs that this one replays, several times for several "
+        "(default: those in capture_traces beside the trace)",
     )
     parser.add_argument(
         "--model",
@@ -140,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
     traces = _expanded(arguments.trace)
-    check_output(arguments, [*traces, arguments.ncu, arguments.device, *of_model])
+    check_output(arguments, [*traces, arguments.ncu, arguments.device, *(arguments.capture or []), *of_model])
     from roofprof.profiling.imported import from_ncu, from_trace
 
     if not traces:
@@ -154,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = model_of(on_meta)
     try:
         trace = traces if len(traces) > 1 else traces[0]
-        report = from_trace(trace, model, inputs, arguments.device, arguments.steps, arguments.ncu)
+        report = from_trace(trace, model, inputs, arguments.device, arguments.steps, arguments.ncu, arguments.capture)
     except (ValueError, OSError):
         raise
     except Exception as error:

@@ -21,6 +21,7 @@ from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
 from roofprof.profiling import nsight_systems
+from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
 from roofprof.profiling.imported_ranks import merged
 from roofprof.profiling.profiler import count
 from roofprof.render.files import why_not_writable
@@ -94,6 +95,7 @@ def from_trace(
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
     steps: str | tuple[int, int] | None = None,
     ncu: str | os.PathLike[str] | None = None,
+    capture: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
 ) -> Report:
     """Return the report of what ran while torch.profiler recorded a trace: no GPU is needed, nor the model.
 
@@ -110,20 +112,24 @@ def from_trace(
     everything that was recorded, in steps and outside.
     ncu: what Nsight Compute printed (``ncu --csv``, also packed by gzip) in another run of the same program: kernels
     get the bytes and operations that it counted. docs/ncu.md says how they are matched.
+    capture: the trace, or the traces, that were recorded while the graphs were captured that this one replays: their
+    kernels get operators, modules and work (docs/import.md). None: those in the folder capture_traces beside the
+    trace; "none": no capture.
     Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)
     mean = steps == "mean"
     roofs = _roofs(device)
+    captures = given_captures(capture)
     called = None if model is None else calls_of(model, inputs)
     if ncu is not None and isinstance(trace, (list, tuple)):
         raise ValueError("ncu counted one process: give the trace of its rank, not those of several")
     counters = None if ncu is None else _counted(Path(ncu))
     if isinstance(trace, (list, tuple)):
-        return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called, None))
+        return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called, captures))
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, counters))
-    return _read(Path(trace), roofs, chosen, mean, called, counters)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, captures, counters))
+    return _read(Path(trace), roofs, chosen, mean, called, captures, counters)
 
 
 def from_ncu(path: str | os.PathLike[str], device: str | os.PathLike[str] | _C.Ceilings | None = None) -> Report:
@@ -205,24 +211,34 @@ def _read(
     steps: tuple[int, int] | None,
     mean: bool,
     called: ModelCalls | None,
-    counters: _C.NcuOutput | None,
+    captures: list[CaptureFile] | None,
+    counters: _C.NcuOutput | None = None,
 ) -> Report:
+    reader = _reader_of(path)
+    files = captures_beside(path, reader.batches_of_replays(), reader.rank) if captures is None else captures
+    captured = [(file.name, _reader_of(file.path), file.batch, file.given) for file in files]
+    known = (None,) if called is None else (called.report._compiled, called.calls, called.parameters)
+    with _refusing(path), Progress(text=f"costing the operators of {path.name}"):
+        return Report(reader.report(roofs, steps, mean, *known, captures=captured, counters=counters))
+
+
+def _reader_of(path: Path) -> _C.TraceReader:
+    """Return a reader that was fed the whole file."""
     reader = _C.TraceReader()
-    with _refusing(path), Progress(text=f"reading {path.name}") as progress:
-        with _opened(path, "the file that export_chrome_trace wrote") as file:
-            begin = file.read(len(nsight_systems.MAGIC))
-            if begin == nsight_systems.MAGIC:
-                for piece in nsight_systems.pieces(path):
-                    reader.feed(piece)
-            else:
-                reader.feed(begin)
-                while piece := file.read(_PIECE):
-                    reader.feed(piece)
-        progress.say(f"costing the operators of {path.name}")
-        if called is None:
-            return Report(reader.report(roofs, steps, mean, counters=counters))
-        known = called.report._compiled, called.calls, called.parameters
-        return Report(reader.report(roofs, steps, mean, *known, counters=counters))
+    with (
+        _refusing(path),
+        Progress(text=f"reading {path.name}"),
+        _opened(path, "the file that export_chrome_trace wrote") as file,
+    ):
+        begin = file.read(len(nsight_systems.MAGIC))
+        if begin == nsight_systems.MAGIC:
+            for piece in nsight_systems.pieces(path):
+                reader.feed(piece)
+        else:
+            reader.feed(begin)
+            while piece := file.read(_PIECE):
+                reader.feed(piece)
+    return reader
 
 
 def _counted(path: Path) -> _C.NcuOutput:

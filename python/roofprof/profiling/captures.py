@@ -1,0 +1,88 @@
+"""Traces of the capture of graphs, which lie beside the trace of what ran, as of vLLM and SGLang."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+NONE = "none"
+_DETAILS = Path("capture_traces") / "execution_details.json"
+
+
+class CaptureFile(NamedTuple):
+    """A file with a trace of a capture."""
+
+    path: Path
+    name: str  # as notes say it
+    batch: int = 0  # that its graphs are for; 0: not known
+    given: bool = True  # by the user, not found
+
+
+def given_captures(
+    capture: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
+) -> list[CaptureFile] | None:
+    """Return the files that the user gave, an empty list for "none"; None: look beside the trace.
+
+    Raises ValueError if "none" stands beside files.
+    """
+    if capture is None:
+        return None
+    names = [os.fspath(one) for one in ([capture] if isinstance(capture, (str, os.PathLike)) else capture)]
+    if NONE not in names:
+        return [CaptureFile(Path(name), name) for name in dict.fromkeys(names)]
+    if len(set(names)) > 1:
+        raise ValueError("captures are files, or 'none' alone")
+    return []
+
+
+def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureFile]:
+    """Return the captures that lie beside a trace and may be those of its replays.
+
+    batches: those of the replays, 0 where one is not known; empty: nothing is replayed.
+    rank: the trace's, or -1.
+    Raises ValueError if the list of captures cannot be understood, or names a file that is not there.
+    """
+    details = trace.parent / _DETAILS
+    if not batches:
+        return []
+    if not details.is_file():
+        files = [one for one in sorted(details.parent.glob("*.json*")) if one.name.endswith((".json", ".json.gz"))]
+        return [_found(one, 0) for one in files if _of_rank([(one.name, 0)], rank)]
+    refuse = f"give the captures by name, or {NONE!r} to go without"
+    try:
+        entries = json.loads(details.read_bytes())
+        listed = [(str(one["file"]), int(one.get("batch_size") or 0)) for one in entries]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{details}: it is not a list of captures, each with 'file' and 'batch_size' "
+            f"({type(error).__name__}): {refuse}"
+        ) from None
+    chosen = [one for one in _of_rank(listed, rank) if _may_run(one[1], batches, {batch for _, batch in listed})]
+    found = []
+    for file, batch in chosen:
+        path = details.parent / Path(file).name
+        if not path.is_file():
+            raise ValueError(f"{details}: it names the capture {path.name}, which is not there: {refuse}")
+        found.append(_found(path, batch))
+    return found
+
+
+def _found(path: Path, batch: int) -> CaptureFile:
+    return CaptureFile(path, f"{path.parent.name}/{path.name}", batch, given=False)
+
+
+def _of_rank(listed: list[tuple[str, int]], rank: int) -> list[tuple[str, int]]:
+    """Return the captures of that rank, or all of them if no file's name says its rank."""
+    of_rank = [one for one in listed if (said := re.search(r"rank_?(\d+)", one[0])) and int(said[1]) == rank]
+    return of_rank or [one for one in listed if rank < 0 or not re.search(r"rank_?\d+", one[0])]
+
+
+def _may_run(batch: int, batches: list[int], sizes: set[int]) -> bool:
+    """Return whether a graph of that batch runs one of the batches: the smallest that holds it does."""
+    if batch == 0 or 0 in batches:
+        return True
+    return any(batch == min((size for size in sizes if size >= wanted), default=-1) for wanted in batches)
