@@ -174,6 +174,9 @@ std::string hip_version(std::int64_t number) {
   if (text.starts_with("\x1f\x8b")) {
     throw TraceError("it is packed by gzip: unpack it first (gunzip), or read it with `roofprof import`");
   }
+  if (text.starts_with("==PROF==") || text.starts_with("\"ID\",")) {
+    throw TraceError("it is what Nsight Compute printed: give it as --ncu, with the trace of the program or without");
+  }
   throw TraceError(
       "it is not the JSON of a trace; a trace is what torch.profiler's "
       "prof.export_chrome_trace(\"trace.json.gz\") writes (files of Nsight and Perfetto are not read)");

@@ -179,7 +179,7 @@ class Evaluation {
     for (auto& counter : resolved(MetricSet::sass)) take_or_miss(std::move(counter));
     auto tensor = resolved(MetricSet::tensor);
     const bool none = std::ranges::none_of(tensor, [](const ResolvedCounter& counter) { return counter.there(); });
-    if (none && table_.has(kTensorInstructions)) return take_tensor_instructions(tensor);
+    if (none && table_.has(kTensorInstructions)) return take_tensor_instructions();
     for (auto& counter : tensor) take_or_miss(std::move(counter));
   }
 
@@ -187,11 +187,7 @@ class Evaluation {
     const bool pairs_lack = lacks_pairs(counter, capability_);
     if (counter.there() && !pairs_lack) return take(std::move(counter));
     const auto& line = metric_table()[static_cast<std::size_t>(counter.source.counter)];
-    if (capability_.value_or(kNewestUnnamed) < first_capability(line.counter)) {
-      counter.source.missing = "chips of its compute capability have no " + std::string(line.what) + " counter";
-      trace_.sources.push_back(std::move(counter.source));
-      return;
-    }
+    if (capability_.value_or(kNewestUnnamed) < first_capability(line.counter)) return;  // no chip like it has any
     // It names metrics: the chip may have them, so that what the others counted is not all.
     const auto& sum = line.alternatives.front();
     for (const auto& term : sum) {
@@ -206,7 +202,7 @@ class Evaluation {
 
   // An instruction of the tensor cores does as many operations as its kind says, which these metrics do not tell: only
   // where none is executed the operations are known, to be 0.
-  void take_tensor_instructions(std::vector<ResolvedCounter>& tensor) {
+  void take_tensor_instructions() {
     CounterSource source{Counter::tensor_fp16_flops,
                          {std::string(kTensorInstructions)},
                          "0 where " + std::string(kTensorInstructions) + " counts nothing but HFMA2",
@@ -220,11 +216,6 @@ class Evaluation {
       }
     }
     trace_.sources.push_back(std::move(source));
-    for (auto& counter : tensor) {
-      if (counter.source.counter == Counter::tensor_fp16_flops) continue;
-      counter.source.missing = "they are in " + std::string(kTensorInstructions) + ", with all types together";
-      trace_.sources.push_back(std::move(counter.source));
-    }
     if (unknown == 0) return;
     add_note(trace_.notes, "counter-not-measured",
              "executed FLOPs of " + counted(unknown, "launch", "launches") +

@@ -18,8 +18,8 @@ inline constexpr std::string_view kCyclesPerSecond = "sm__cycles_elapsed.avg.per
 bool is_read(std::string_view metric);
 
 // Returns the counters of every kernel of the table: the range of a record is the kernel's index in it. Counters that
-// were not asked for are left out; those that executed FLOPs need say why they are missing. `compute_capability`: of
-// the device, where the table does not have it; empty: not known.
+// were not asked for, or that such a chip lacks, are left out; those that executed FLOPs need say why they are missing.
+// `compute_capability`: of the device, where the table does not have it; empty: not known.
 CounterTrace counters_of(const Output& output, std::string_view compute_capability = "");
 
 }  // namespace roofprof::ncu

@@ -187,9 +187,13 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(total.time_ns || total.op_time_ns, facts::time);
   add(report.data().device_timed, facts::device);
   add(of_modules && total.utilization, facts::intervals);
-  add((of_modules || report.data().counter_ranges == CounterRanges::kernels) &&
-          any([](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; }),
+  const auto& data = report.data();
+  const bool by_kernel = data.counter_ranges == CounterRanges::kernels;
+  const bool some_counted =
+      by_kernel && std::ranges::any_of(data.kernels, [](const KernelBucket& kernel) { return kernel.counted > 0; });
+  add((of_modules || by_kernel) && any([](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; }),
       facts::counters);
+  add(!of_modules && some_counted, facts::counters);  // of operators and kernels, whatever their modules lack
   add(!report.ceilings().empty(), facts::roofs);
   add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
   add(total.incomplete, facts::incomplete);

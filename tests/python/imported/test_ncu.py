@@ -206,6 +206,7 @@ def test_joined(tmp_path, write, layout, name):
     assert "3 launches of the trace have the counters of 3 of the 3 launches that ncu counted" in text
     assert "grid, block and order" in text
     assert not notes(report, "ncu-not-matched")
+    assert not notes(report, "counter-not-measured")
     assert roofprof.Report.from_dict(report.to_dict()).total.executed_flops == sum(FLOPS)
 
 
@@ -298,6 +299,7 @@ def test_what_does_not_match_is_said(tmp_path, write):
     operators = report.by_operator()
     assert operators["aten::mm"].dram_bytes is None
     assert operators["aten::relu"].dram_bytes == DRAM[0]
+    assert " DRAM " in report.table(by="op", width=200)  # though no module has all of it
     assert report.total.dram_bytes is None
     (text,) = notes(report, "ncu-not-matched")
     assert "1 of the trace's 3 launches of kernels, 87% of their time" in text
@@ -442,6 +444,7 @@ def test_wrong_arguments(run, tmp_path, write):
     assert "absent.csv" in err
     code, _, err = run("import", "metrics.csv")
     assert code == 2
+    assert "--ncu" in err
     (tmp_path / "cpu.json").write_text(
         json.dumps(
             {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::relu", "ts": 1, "dur": 1, "tid": 1, "pid": 1}]}
