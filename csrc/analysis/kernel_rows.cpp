@@ -84,7 +84,7 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     if (kernel.kind != KernelKind::kernel) continue;
     if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
       const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
-      if (op.costed) row.flops = op.work.flops();
+      if (op.costed && !op.work.lower_limit) row.flops = op.work.flops();
     }
     add_measured(reader.read(kernel), row);
   }
