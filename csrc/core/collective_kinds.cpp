@@ -53,6 +53,10 @@ constexpr CollectiveOp kCollectiveOps[] = {
     {"_c10d_functional_autograd::reduce_scatter_tensor", CollectiveKind::reduce_scatter},
     {"_c10d_functional_autograd::all_to_all_single", CollectiveKind::all_to_all},
     {"_dtensor::shard_dim_alltoall", CollectiveKind::all_to_all},
+    {"symm_mem::multimem_all_reduce_", CollectiveKind::all_reduce},
+    {"symm_mem::two_shot_all_reduce_", CollectiveKind::all_reduce},
+    {"symm_mem::one_shot_all_reduce", CollectiveKind::all_reduce},
+    {"symm_mem::multimem_one_shot_all_reduce", CollectiveKind::all_reduce},
 };
 
 double steps_of_tree(std::int64_t ranks) {
@@ -69,7 +73,8 @@ std::optional<CollectiveKind> collective_of(std::string_view op) {
 bool is_communication(std::string_view op) {
   constexpr std::array<std::string_view, 4> kFamilies = {
       "c10d::", "_c10d_functional::", "_c10d_functional_autograd::", "_dtensor::"};
-  return std::ranges::any_of(kFamilies, [&](std::string_view family) { return op.starts_with(family); });
+  return std::ranges::any_of(kFamilies, [&](std::string_view family) { return op.starts_with(family); }) ||
+         (op.starts_with("symm_mem::") && collective_of(op).has_value());
 }
 
 std::int64_t message_bytes(CollectiveKind collective, const Work& work, std::int64_t ranks) {

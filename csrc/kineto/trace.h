@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/device_data.h"
@@ -23,6 +25,9 @@ struct RecordedCall {
   std::string strides;    // "Input Strides"; empty in older traces
   std::string scalars;    // "Concrete Inputs"; empty in older traces
   std::string list_type;  // of the tensors in lists, which traces do not say; empty: nothing tells it
+  bool triton = false;    // no operator, but a kernel of Triton's, by its own name
+  // Numbers that its cost reads besides its arguments, by name: what the step that a serving engine ran says.
+  std::vector<std::pair<std::string, std::int64_t>> facts = {};
 };
 
 enum class HostKind : std::uint8_t {
@@ -44,6 +49,9 @@ struct HostEvent {
   HostKind kind = HostKind::op;
   bool of_backward = false;  // an op that has the number of the thread that its forward ran on
 };
+
+// The name of what torch.compile opens around compiled code, before the region's number: "0/0".
+inline constexpr std::string_view kCompiledRange = "Torch-Compiled Region: ";
 
 // The properties of a device that a trace has.
 struct DeviceProperties {

@@ -407,6 +407,7 @@ void TraceReader::take_event(std::string_view text) {
   event.thread = thread_of(pid, tid);
   HostKind of = HostKind::launch;
   if (kind == Category::op) of = category == "Operator" && !is_op_name(bare) ? HostKind::range : HostKind::op;
+  if (bare.starts_with(kCompiledRange)) of = HostKind::range;
   if (kind == Category::range) of = HostKind::range;
   if (kind == Category::frame) of = module ? HostKind::module : HostKind::recompute;
   take_host_event(of, module ? name.substr(1 + kModulePrefix.size(), bare.size() - kModulePrefix.size()) : name, args,
@@ -419,6 +420,7 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   std::string_view types;
   std::string_view strides;
   std::string_view scalars;
+  bool triton = false;
   if (kind == HostKind::op || kind == HostKind::launch) {
     JsonMembers members(args);
     while (members.next()) {
@@ -434,6 +436,8 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
         strides = value;
       } else if (key == "Concrete Inputs") {
         scalars = value;
+      } else if (key == "kernel_backend") {
+        triton = unquoted(value) == "triton";
       } else if (key == "External id") {
         event.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
       } else if (key == "Sequence number") {
@@ -444,7 +448,10 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
     }
   }
   event.name = names_.number_of(name, trace_.names);
-  if (kind == HostKind::op) event.call = call_of(event.name, sizes, types, strides, scalars);
+  if (kind == HostKind::op) {
+    event.call = call_of(event.name, sizes, types, strides, scalars);
+    if (triton) trace_.calls[at(event.call)].triton = true;
+  }
   trace_.host.push_back(event);
 }
 
@@ -527,6 +534,8 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
                           std::string(types),
                           std::string(strides),
                           std::string(scalars),
+                          {},
+                          false,
                           {}});
   calls_.emplace(scratch_, id);
   return id;

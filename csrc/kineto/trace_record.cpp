@@ -10,6 +10,7 @@
 #include "core/note_codes.h"
 #include "core/phrases.h"
 #include "kineto/recorded_arguments.h"
+#include "kineto/serving_steps.h"
 #include "kineto/trace_reader.h"
 
 namespace roofprof::kineto {
@@ -160,6 +161,7 @@ class Import {
     for (const auto& event : trace_.host) window_.add(event.begin_ns, event.end_ns);
     find_list_types(trace_);
     tree_ = host_tree(trace_.host);
+    serving_ = find_serving_steps(trace_, tree_);
     counted_ = counted_ops(trace_, tree_, costs);
   }
 
@@ -465,6 +467,8 @@ class Import {
     }
     if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
+    note_serving(serving_, notes_);
+    observed.token_calls = std::move(serving_.tokens);
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
     pass_.clocks = std::move(places_.clocks);
@@ -496,6 +500,7 @@ class Import {
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
   HostTree tree_;
+  ServingSteps serving_;
   CountedOps counted_;
   Places places_;
   Pass pass_;
