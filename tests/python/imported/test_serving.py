@@ -168,6 +168,23 @@ def test_prefill_decode_and_mixed_steps_are_apart(tmp_path):
     assert "of weights" not in report.table()
 
 
+def test_a_step_takes_as_long_as_its_kernels(tmp_path):
+    """The engine launches for 100 microseconds; the device takes 500."""
+    launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 11, "dur": 1}
+    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 50, "dur": 500}
+    args = {"correlation": 3, "device": 0, "stream": 7, "grid": [8, 1, 1], "block": [256, 1, 1]}
+    report = imported(
+        tmp_path,
+        annotation("execute_context_0(0)_generation_2(2)"),
+        op("aten::mm", [([4, 8], BF16), ([8, 4], BF16)]),
+        launch | {"args": {"correlation": 3}},
+        kernel | {"args": args},
+    )
+    (decode,) = report.language_model
+    assert decode.time == pytest.approx(500e-6)
+    assert decode.tokens_per_second == pytest.approx(2 / 500e-6)
+
+
 # ---- Triton
 
 
