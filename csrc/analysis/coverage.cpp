@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -153,6 +154,30 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   }
 }
 
+// Names operators of which only a lower limit is known, longest time first.
+void note_lower_limits(const ProfileData& data, const RooflineRow& total, std::vector<Note>& notes) {
+  std::map<std::string, std::int64_t> times;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed || !bucket.work.lower_limit) continue;
+    auto& time_ns = times[bucket.op];
+    time_ns = saturating_add(time_ns, bucket.time_ns.value_or(0));
+  }
+  if (times.empty()) return;
+  std::vector<std::pair<std::string, std::int64_t>> ranked(times.begin(), times.end());
+  std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  const auto all_ns = total.op_time_ns.value_or(0);
+  std::vector<std::string> named;
+  std::vector<std::string> ops;
+  for (const auto& [op, time_ns] : ranked) {
+    ops.push_back(op);
+    named.push_back(all_ns > 0 && time_ns > 0
+                        ? op + " (" + percent(static_cast<double>(time_ns) / static_cast<double>(all_ns)) +
+                              " of the op time)"
+                        : op);
+  }
+  add_note(notes, "lower-limits", "only a part of the work is known of " + listed(named, kNamed), ops);
+}
+
 // Longest time first, then most calls; the modules in the model's order.
 std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow& total) {
   struct Found {
@@ -276,6 +301,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
                  percent_of_wall(total) +
                  " of the wall time); the total's rates, %roof and wasted time are those of the wall time");
   }
+  note_lower_limits(data, total, coverage.notes);
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);
   note_missing_roofs(data, coverage.notes);

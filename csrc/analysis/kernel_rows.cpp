@@ -132,7 +132,7 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     auto operations = reader.operations(kernel);
     if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
       const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
-      if (op.costed) {
+      if (op.costed && !op.work.lower_limit) {
         row.flops = op.work.flops();
         if (!operations) operations = operations_of(op.work);
       }

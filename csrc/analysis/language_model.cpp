@@ -1,5 +1,7 @@
 #include "analysis/language_model.h"
 
+#include <algorithm>
+
 #include "analysis/derivations.h"
 #include "analysis/within.h"
 
@@ -30,6 +32,9 @@ std::vector<TokenPhase> token_phases(const ProfileData& data) {
     phase.bytes = total.bytes;
     phase.intensity = total.intensity;
     phase.time_ns = total.wall_ns;
+    // A trace has the host's time, and an engine does not wait for the device.
+    if (data.imported && data.device_timed && total.time_ns)
+      phase.time_ns = std::max(phase.time_ns.value_or(0), *total.time_ns);
     if (phase.tokens == 0) continue;
     const auto tokens = static_cast<double>(phase.tokens);
     phase.flops_per_token = static_cast<double>(phase.flops) / tokens;

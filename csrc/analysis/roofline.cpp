@@ -81,7 +81,10 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   if (!tally.roof.known) return {};
   if (tally.communicates && largest_share(tally.roof) == Bound{}) return {BoundKind::network, ""};
   // What is so far from every roof would take as long under a higher one.
-  if (figures.percent_of_roof.value_or(100) < kRoofBounds) return {BoundKind::latency, ""};
+  if (figures.percent_of_roof.value_or(100) < kRoofBounds) {
+    // Unless the rest of its work, which is not known, is what takes the time.
+    return tally.work.lower_limit ? Bound{} : Bound{BoundKind::latency, ""};
+  }
   return largest_share(tally.roof);
 }
 
@@ -181,6 +184,7 @@ void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
     incomplete = true;
     return;
   }
+  incomplete = incomplete || bucket.work.lower_limit;
   work += bucket.work;
   roof += roof_shares(bucket, ceilings);
   communicates = communicates || is_communication(bucket.op);
@@ -213,7 +217,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.bytes = work.bytes();
   figures.incomplete = tally.incomplete;
   const auto operations = static_cast<double>(figures.leading_operations());
-  if (figures.bytes > 0) figures.intensity = operations / static_cast<double>(figures.bytes);
+  const bool no_operation_known = work.lower_limit && operations == 0;
+  if (figures.bytes > 0 && !no_operation_known) figures.intensity = operations / static_cast<double>(figures.bytes);
   figures.attainable = attainable_rate(figures, tally.roof, ceilings);
 
   figures.time_ns = timing.time_ns;

@@ -57,7 +57,7 @@ struct Tally {
   std::int64_t floor_ns = 0;
   Exposed exposed;  // communication in the time; its bytes have no other roof
   bool communicates = false;
-  bool incomplete = false;  // holds an uncosted bucket
+  bool incomplete = false;  // holds an uncosted bucket, or one of which only a lower limit is known
   std::int64_t buckets = 0;
 
   void add(const OpBucket& bucket, const Ceilings& ceilings);

@@ -54,6 +54,9 @@ constexpr CollectiveOp kCollectiveOps[] = {
     {"_c10d_functional_autograd::all_to_all_single", CollectiveKind::all_to_all},
     {"_dtensor::shard_dim_alltoall", CollectiveKind::all_to_all},
     {"symm_mem::multimem_all_reduce_", CollectiveKind::all_reduce},
+    {"symm_mem::two_shot_all_reduce_", CollectiveKind::all_reduce},
+    {"symm_mem::one_shot_all_reduce", CollectiveKind::all_reduce},
+    {"symm_mem::multimem_one_shot_all_reduce", CollectiveKind::all_reduce},
 };
 
 double steps_of_tree(std::int64_t ranks) {

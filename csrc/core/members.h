@@ -58,6 +58,7 @@ void for_each_member(Of<Work>, Visitor&& visit) {
   visit("updated_bytes", &Work::updated_bytes, Written::unless_default);
   visit("input_elements", &Work::input_elements, Written::unless_default);
   visit("output_elements", &Work::output_elements, Written::unless_default);
+  visit("lower_limit", &Work::lower_limit, Written::unless_default);
 }
 
 template <class Visitor>

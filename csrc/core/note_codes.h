@@ -76,7 +76,11 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "The steps that a mean is of did different work: counts of what some of them did are rounded down."},
     {"model-not-aligned", NoteLevel::warning,
      "The calls in a trace are not those of the model: rows are named by class and number."},
+    {"whole-context", NoteLevel::info,
+     "Attention counts the whole context that a serving engine's annotation gives; a sliding window is not known."},
     // Operators and modules
+    {"lower-limits", NoteLevel::warning,
+     "Of some operators only a part of the work is known: their rows and all sums with them are lower limits (`>=`)."},
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},
     {"count-saturated", NoteLevel::warning, "A count reached the largest 64-bit integer: it is a lower limit."},
     {"calls-not-seen", NoteLevel::attention, "Calls of torch::nn modules are not seen: rows are inferred."},

@@ -11,6 +11,7 @@
 
 #include "core/phrases.h"
 #include "kineto/json_text.h"
+#include "kineto/serving_steps.h"
 
 namespace roofprof::kineto {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr std::string_view kNode = "autograd::engine::evaluate_function: ";
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kCompiledGraph = "## Call CompiledFxGraph ";
 // The greatest depth of rows, because paths repeat those of their parents. Calls of deeper modules count as their
 // parent's.
 constexpr int kDeepestModule = 200;
@@ -271,7 +273,7 @@ class Walk {
       if (opens) place.phase = Phase::recompute;
     } else if (event.kind == HostKind::range) {
       const auto around = place.region;
-      opens = open_range(event, place);
+      opens = open_range(i, place);
       if (place.region != around && !thread.is_autograds) {
         close_regions(thread, event.begin_ns);
         thread.regions.push_back(static_cast<std::int32_t>(i));
@@ -320,7 +322,34 @@ class Walk {
     return true;
   }
 
-  bool open_range(const HostEvent& event, Owner& place) {
+  bool is_in_compiled_code(std::size_t i) const {
+    for (auto around = tree_.parents[i]; around != kNone; around = tree_.parents[at(around)]) {
+      if (trace_.names[trace_.host[at(around)].name].starts_with(kCompiledRange)) return true;
+    }
+    return false;
+  }
+
+  // Returns the name of the region that a range opens; empty if it opens none. Compiled code has the number of torch's
+  // range around it, else the beginning of the graph's key. A step of a serving engine is a prefill, a decode or both.
+  std::string region_name(std::size_t i, const Owner& place) const {
+    constexpr std::size_t kLetters = 8;  // of a key
+    const std::string_view range = trace_.names[trace_.host[i].name];
+    std::string name;
+    if (range.starts_with(kCompiledRange)) {
+      name = std::string(kCompiledRegion) + " " + std::string(range.substr(kCompiledRange.size()));
+    } else if (range.starts_with(kCompiledGraph)) {
+      if (is_in_compiled_code(i)) return "";
+      name = std::string(kCompiledRegion) + " " + std::string(range.substr(kCompiledGraph.size(), kLetters));
+    } else if (const auto step = serving_step(range)) {
+      name = step->kind;
+    } else {
+      return std::string(region_of_range(range));
+    }
+    return regions_.is_open(place.region, name) ? std::string() : std::string(region_of_range(name));
+  }
+
+  bool open_range(std::size_t i, Owner& place) {
+    const auto& event = trace_.host[i];
     const std::string_view name = trace_.names[event.name];
     if (name.starts_with(kOptimizerStep)) {
       place.module = kOptimizer;
@@ -328,7 +357,7 @@ class Walk {
       ++clock(place).calls;
       return true;
     }
-    const auto region = region_of_range(name);
+    const auto region = region_name(i, place);
     if (region.empty()) return false;
     const auto row = regions_.find_or_add(place.module, region);
     const auto path = regions_.find_or_add_path(place.region, region);

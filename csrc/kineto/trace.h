@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/device_data.h"
@@ -26,6 +28,9 @@ struct RecordedCall {
   std::string scalars;           // "Concrete Inputs"; empty in older traces
   std::string list_type;         // of the tensors in lists, which traces do not say; empty: nothing tells it
   std::int32_t message = kNone;  // of a collective: index into Trace::messages
+  bool triton = false;           // no operator, but a kernel of Triton's, by its own name
+  // Numbers that its cost reads besides its arguments, by name: what the step that a serving engine ran says.
+  std::vector<std::pair<std::string, std::int64_t>> facts = {};
 };
 
 // What c10d recorded of a collective (record_param_comms), or a range of its backends ("nccl:all_reduce").
@@ -79,6 +84,9 @@ struct LaunchedKernel {
   std::array<std::int32_t, 3> grid{};
   std::array<std::int32_t, 3> block{};
 };
+
+// The name of what torch.compile opens around compiled code, before the region's number: "0/0".
+inline constexpr std::string_view kCompiledRange = "Torch-Compiled Region: ";
 
 // The properties of a device that a trace has.
 struct DeviceProperties {

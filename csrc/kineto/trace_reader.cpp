@@ -434,6 +434,7 @@ void TraceReader::take_event(std::string_view text) {
   event.thread = thread_of(pid, tid);
   HostKind of = HostKind::launch;
   if (kind == Category::op) of = category == "Operator" && !is_op_name(bare) ? HostKind::range : HostKind::op;
+  if (bare.starts_with(kCompiledRange)) of = HostKind::range;
   if (kind == Category::range) of = HostKind::range;
   if (kind == Category::frame) of = module ? HostKind::module : HostKind::recompute;
   take_host_event(of, module ? name.substr(1 + kModulePrefix.size(), bare.size() - kModulePrefix.size()) : name, args,
@@ -449,6 +450,7 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   std::string_view kernel;
   std::string_view grid;
   std::string_view block;
+  bool triton = false;
   if (kind == HostKind::op || kind == HostKind::launch) {
     JsonMembers members(args);
     while (members.next()) {
@@ -471,6 +473,8 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
         strides = value;
       } else if (key == "Concrete Inputs") {
         scalars = value;
+      } else if (key == "kernel_backend") {
+        triton = unquoted(value) == "triton";
       } else if (key == "External id") {
         event.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
       } else if (key == "Sequence number") {
@@ -481,7 +485,10 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
     }
   }
   event.name = names_.number_of(name, trace_.names);
-  if (kind == HostKind::op) event.call = call_of(event.name, sizes, types, strides, scalars);
+  if (kind == HostKind::op) {
+    event.call = call_of(event.name, sizes, types, strides, scalars);
+    if (triton) trace_.calls[at(event.call)].triton = true;
+  }
   if (is_message(kind, trace_.names[event.name])) {
     event.message = static_cast<std::int32_t>(trace_.messages.size());
     trace_.messages.push_back(message_of(trace_.names[event.name], args));
@@ -578,6 +585,8 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
                           std::string(types),
                           std::string(strides),
                           std::string(scalars),
+                          {},
+                          false,
                           {}});
   calls_.emplace(scratch_, id);
   return id;

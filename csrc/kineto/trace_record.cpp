@@ -13,6 +13,7 @@
 #include "kineto/graph_replays.h"
 #include "kineto/json_text.h"
 #include "kineto/recorded_arguments.h"
+#include "kineto/serving_steps.h"
 #include "kineto/trace_reader.h"
 
 namespace roofprof::kineto {
@@ -160,6 +161,7 @@ class Import {
     collectives_.see_ranges(trace_);
     tree_ = host_tree(trace_.host);
     give_replays(trace_, tree_, std::move(captures), notes_);
+    serving_ = find_serving_steps(trace_, tree_);
     collectives_.find(trace_, tree_);
     counted_ = counted_ops(trace_, tree_, costs_);
   }
@@ -490,6 +492,8 @@ class Import {
     note_what_lacks();
     pass_.collectives = collectives_.of_pass(trace_, counted_, bucket_of_event_, pass_.ops);
     add_notes(notes_, collectives_.notes());
+    note_serving(serving_, notes_);
+    observed.token_calls = std::move(serving_.tokens);
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
     pass_.clocks = std::move(places_.clocks);
@@ -522,6 +526,7 @@ class Import {
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
   HostTree tree_;
+  ServingSteps serving_;
   CountedOps counted_;
   Places places_;
   Pass pass_;

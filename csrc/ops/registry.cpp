@@ -111,6 +111,7 @@ std::span<const Family> families() {
       Family{"nested", nested_costs()},
       Family{"vision", vision_costs()},
       Family{"communication", communication_costs()},
+      Family{"serving", serving_costs()},
   };
   return kFamilies;
 }

@@ -47,6 +47,9 @@ struct OpCost {
   std::string_view source = "";   // where the formula comes from, when it is not plain arithmetic
   // A cost of the user's (OpCosts): it counts instead of what stands above, and may read all scalars.
   const OpCosts::Function* own = nullptr;
+  // Of operators that torch may not have: the names of their arguments in order, as far as they are read, for traces,
+  // which have no names. Marks behind a name: '!' is written, '&' read and written, '-' not counted.
+  std::string_view arguments = "";
 };
 
 // Returns whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
@@ -106,6 +109,14 @@ std::span<const OpCost> sparse_costs();         // sparse.cpp: by stored values;
 std::span<const OpCost> nested_costs();         // nested.cpp: conversions; all else component by component
 std::span<const OpCost> vision_costs();         // vision.cpp: torchvision's own operators
 std::span<const OpCost> communication_costs();  // communication.cpp: collectives between processes
+std::span<const OpCost> serving_costs();        // serving.cpp: vLLM, SGLang, AITER, flash-attn
+
+// ---- calls of a trace that this torch has no schema of (serving.cpp)
+
+// Names the call's arguments, and marks those that are written, by the `arguments` of a line.
+void name_arguments(OpCall& call, std::string_view names);
+// Returns the line of Triton's kernels, which have names of their own.
+const OpCost& triton_cost();
 
 // ---- Nested tensors (torch's strided layout): an op on one is the same op on each of its components.
 

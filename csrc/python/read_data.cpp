@@ -46,6 +46,7 @@ Work read_work(const py::dict& from) {
   read(from, "causal_macs", work.causal_macs);
   read(from, "read_bytes", work.read_bytes);
   read(from, "write_bytes", work.write_bytes);
+  read(from, "lower_limit", work.lower_limit);
   py::dict operations;
   read(from, "operations", operations);
   for (const auto& [name, count] : operations) {

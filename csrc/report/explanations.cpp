@@ -344,7 +344,7 @@ void add_coverage(Document& document, const Report& report) {
     first = false;
   };
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
-                           !coverage.unattributed_kernels && !report.data().partial;
+                           !coverage.unattributed_kernels && !report.data().partial && !report.total().incomplete;
   if (all_counted) {
     say(all_counted_words(report.data()));
   }

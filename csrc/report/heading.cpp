@@ -142,6 +142,7 @@ std::string token_words(const TokenPhase& phase) {
   }
   if (phase.tokens_per_second) text += fmt::format(", {}", human_count(*phase.tokens_per_second, "tokens/s"));
   if (phase.intensity) text += fmt::format(", AI {}", human_ratio(*phase.intensity));
+  if (phase.weight_bytes == 0) return text;  // a trace does not have them
   text += "; ";
   if (phase.cache_bytes > 0)
     text += fmt::format("the cache held up to {} beside ", human_bytes(static_cast<double>(phase.cache_bytes)));
@@ -154,7 +155,8 @@ std::string utilization_words(const Report& report) {
   const auto utilization = report.flops_utilization();
   const auto recomputed = [](const OpBucket& bucket) { return bucket.owner.phase == Phase::recompute; };
   if (!utilization || (data.token_calls.empty() && std::ranges::none_of(data.ops, recomputed))) return "";
-  return fmt::format("MFU {}, HFU {}: 2 x MACs a second of the peak, HFU with what was recomputed",
+  const auto limit = report.total().incomplete ? ">=" : "";
+  return fmt::format("MFU {0}{1}, HFU {0}{2}: 2 x MACs a second of the peak, HFU with what was recomputed", limit,
                      human_percent(utilization->mfu), human_percent(utilization->hfu));
 }
 

@@ -38,6 +38,8 @@ struct Work {
   // Elements of the first tensor argument and of the first result. Conventions of other tools count by them.
   std::int64_t input_elements = 0;
   std::int64_t output_elements = 0;
+  // The counts are lower limits: a part of the work is not known.
+  bool lower_limit = false;
 
   constexpr std::int64_t& operations_in(DType dtype) { return operations[static_cast<std::size_t>(dtype)]; }
   constexpr std::int64_t operations_in(DType dtype) const { return operations[static_cast<std::size_t>(dtype)]; }
@@ -67,6 +69,7 @@ struct Work {
     updated_bytes = saturating_add(updated_bytes, other.updated_bytes);
     input_elements = saturating_add(input_elements, other.input_elements);
     output_elements = saturating_add(output_elements, other.output_elements);
+    lower_limit = lower_limit || other.lower_limit;
     return *this;
   }
 

@@ -73,6 +73,9 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
   for (auto& device : data.device_times) {
     for (auto* sum : {&device.busy_ns, &device.idle_ns, &device.self_busy_ns}) divide.time(*sum);
   }
+  for (auto& tokens : data.token_calls) {
+    for (auto* sum : {&tokens.calls, &tokens.sequences, &tokens.tokens}) divide.count(*sum);
+  }
   divide.time(data.busy_ns);
   for (auto& run : data.runs.total_ns) divide.time(run);
   data.runs.steps = 0;  // it is of one

@@ -333,13 +333,28 @@ c10::IValue value_of(const std::string& text) {
   return text.empty() ? c10::IValue() : c10::IValue(text);
 }
 
-// Returns the cost by a user's cost function, of an operator that this torch does not have. Its arguments have no
-// names, and its results are not known.
-ops::Costed own_cost(const RecordedCall& call) {
+// SGLang's profiler opens an op around Python functions, whose name ends with a number: "sglang_profiler::f_12".
+std::string_view without_number(std::string_view op) {
+  if (!op.starts_with("sglang_profiler::")) return op;
+  const auto letters = op.find_last_not_of("0123456789");
+  return letters == op.npos || op[letters] != '_' ? op : op.substr(0, letters);
+}
+
+// Returns the line of a call that is costed without a schema: one that names its arguments, that of Triton's kernels, or
+// the user's; null: there is none.
+const ops::OpCost* line_without_schema(const RecordedCall& call) {
+  if (call.triton) return &ops::triton_cost();
+  const auto* line = ops::find_cost(without_number(call.op));
+  return line != nullptr && (line->own != nullptr || !line->arguments.empty()) ? line : nullptr;
+}
+
+// Returns the cost of a call without torch's schema. A user's function gets arguments without names. Results are not
+// known.
+ops::Costed cost_without_schema(const RecordedCall& call) {
   observe::OpInfo info;
-  info.name = call.op;
   info.kind = observe::OpKind::counted;
-  info.cost = ops::find_own_cost(call.op, "");
+  info.cost = line_without_schema(call);
+  info.name = info.cost->own != nullptr ? call.op : std::string(info.cost->op);
   std::vector<c10::IValue> stack;
   for (const auto& recorded : arguments_of(call)) {
     using Slot = observe::OpInfo::Slot;
@@ -362,8 +377,17 @@ ops::Costed own_cost(const RecordedCall& call) {
     info.slots.push_back({static_cast<std::uint16_t>(info.arguments.size()), kind, false});
     info.arguments.push_back(std::move(argument));
   }
-  return observe::cost_of(info,
-                          observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size())));
+  auto described = observe::describe_inputs(info, c10::ArrayRef<const c10::IValue>(stack.data(), stack.size()));
+  if (info.cost->own == nullptr) {
+    ops::name_arguments(described, info.cost->arguments);
+    for (const auto& [name, number] : call.facts) {
+      auto& fact = described.arguments.emplace_back();
+      fact.name = name;
+      fact.kind = ops::ArgumentKind::scalar;
+      fact.scalar = number;
+    }
+  }
+  return observe::cost_of(info, described);
 }
 
 // Says why torch refused the call: if arguments were left out, they are the reason.
@@ -412,14 +436,20 @@ MetaCosts::~MetaCosts() = default;
 
 const std::vector<c10::OperatorName>& MetaCosts::overloads_of(const std::string& op) { return overloads_[op]; }
 
+bool MetaCosts::needs_no_schema(const RecordedCall& call) {
+  if (overloads_of(call.op).empty()) return true;
+  const auto* line = line_without_schema(call);
+  return line != nullptr && line->own == nullptr;
+}
+
 observe::OpClass MetaCosts::class_of(const RecordedCall& call) {
-  const auto& overloads = overloads_of(call.op);
-  if (overloads.empty()) {
+  if (needs_no_schema(call)) {
     observe::OpClass unknown;
     unknown.of_extension = true;
-    if (ops::find_own_cost(call.op, "") != nullptr) unknown.kind = observe::OpKind::counted;
+    if (line_without_schema(call) != nullptr) unknown.kind = observe::OpKind::counted;
     return unknown;
   }
+  const auto& overloads = overloads_of(call.op);
   if (call.described) {
     try {
       return class_in(choose(overloads, call).op);
@@ -439,7 +469,7 @@ ops::Costed MetaCosts::cost_of(const RecordedCall& call) {
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard silent(&silence);
   try {
-    if (overloads.empty()) return own_cost(call);
+    if (needs_no_schema(call)) return cost_without_schema(call);
     auto [op, stack] = choose(overloads, call);
     const auto& info = *observe::op_info(op);
     if (info.kind == observe::OpKind::view) return observe::cost_of(info, {});

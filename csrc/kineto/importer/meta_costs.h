@@ -26,6 +26,9 @@ class MetaCosts final : public CallCosts {
 
  private:
   const std::vector<c10::OperatorName>& overloads_of(const std::string& op);
+  // Returns whether the call is costed by its arguments alone: torch does not have the operator, or a line names its
+  // arguments, of which traces may lack those that torch would need.
+  bool needs_no_schema(const RecordedCall& call);
 
   std::unordered_map<std::string, std::vector<c10::OperatorName>> overloads_;
 };

@@ -29,6 +29,7 @@ class Work:
     read_bytes, write_bytes: None: for an op the compulsory ones of its call (each distinct input once, each result
     once), for declared work 0.
     dtype: the type of the computation; None: the op's first floating-point input's, for declared work float32.
+    lower_limit: the counts are lower limits, because a part of the work is not known: rows with them are marked ">=".
 
     Raises TypeError or ValueError for invalid counts.
     """
@@ -41,6 +42,7 @@ class Work:
     int_ops: float = 0
     dtype: torch.dtype | None = None
     causal_macs: float | None = None
+    lower_limit: bool = False
 
     def __post_init__(self) -> None:
         for name in ("macs", "flops", "bytes", "read_bytes", "write_bytes", "int_ops", "causal_macs"):
@@ -73,6 +75,7 @@ class Work:
             "operations": {name: min(int(count), _LARGEST) for name, count in operations.items() if count},
             "read_bytes": read if self.read_bytes is None else self.read_bytes,
             "write_bytes": written if self.write_bytes is None else self.write_bytes,
+            "lower_limit": bool(self.lower_limit),
         }
 
 

@@ -36,6 +36,22 @@ TEST(Coverage, ListsUncostedOpsAndMarksEveryParent) {
   EXPECT_EQ(report.row("outer").flops, 10);
 }
 
+TEST(Coverage, NamesOpsOfWhichAPartIsKnown) {
+  ProfileBuilder builder;
+  builder.op("mylib::short", kModel, work_of(10, 10), 100).work.lower_limit = true;
+  builder.op("mylib::long", kModel, work_of(10, 10), 300).work.lower_limit = true;
+  builder.op("aten::relu", kModel, work_of(10, 10), 600);
+  const testing::Derived report = builder.derived();
+  EXPECT_TRUE(report.total().incomplete);
+  EXPECT_TRUE(report.coverage().uncosted.empty());
+  const auto& notes = report.coverage().notes;
+  const auto note = std::ranges::find(notes, "lower-limits", &Note::code);
+  ASSERT_NE(note, notes.end());
+  EXPECT_EQ(note->where, (std::vector<std::string>{"mylib::long", "mylib::short"}));
+  EXPECT_EQ(note->text,
+            "only a part of the work is known of mylib::long (30% of the op time), mylib::short (10% of the op time)");
+}
+
 TEST(Coverage, SaysWhereUncostedOpsRanAndHowLongTheyTook) {
   ProfileBuilder builder;
   const ModuleId head = builder.module("head", "Head");

@@ -195,6 +195,21 @@ TEST(Figures, AnUncostedOpLeavesItsRowIncomplete) {
   EXPECT_EQ(alone.bound.kind, BoundKind::unknown);
 }
 
+TEST(Figures, ALowerLimitLeavesItsRowIncompleteAndCountsWhatIsKnown) {
+  OpBucket limit = bucket_of(work_of(0, 400'000));
+  limit.work.lower_limit = true;
+  limit.time_ns = 10'000;
+  const auto figures = figures_of({limit}, 10'000);
+  EXPECT_TRUE(figures.incomplete);
+  EXPECT_EQ(figures.bytes, 400'000);
+  EXPECT_EQ(figures.intensity, std::nullopt);  // none of its operations is known, which is not 0
+  EXPECT_EQ(figures.bound, (Bound{BoundKind::memory, "L2"}));
+  // So far from the roof, what is not known may be what takes the time.
+  limit.time_ns = 10'000'000;
+  EXPECT_EQ(figures_of({limit}, 10'000'000).bound, Bound{});
+  EXPECT_TRUE(figures_of({limit, bucket_of(work_of(1'000, 10))}, 10'000).incomplete);
+}
+
 TEST(Figures, ARowIsBoundByWhatTakesMostOfItsLowerBound) {
   const OpBucket compute = bucket_of(work_of(10'000'000, 1'000));  // 10,000 ns of fp32
   const OpBucket small = bucket_of(work_of(0, 1'000'000));         // 1,000 ns of L2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from names_of_docs import names_of
 
+from roofprof import _C
 from roofprof.pytest_plugin import Roofprof
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,9 +34,19 @@ def snippets(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.fixture
+def without_costs_afterwards():
+    """Costs of operators that a page gives are not to count in other tests."""
+    yield
+    for cost in _C.op_costs():
+        if cost["family"] == "own":
+            _C.remove_op_cost(cost["op"])
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("page", [page for page in map(name, PAGES) if snippets(page)])
 @pytest.mark.filterwarnings("ignore")  # of trainers, about small models on a CPU; of compat, about conventions
+@pytest.mark.usefixtures("without_costs_afterwards")
 def test_the_python_of_the_pages_runs(page, tmp_path, monkeypatch):
     for variable, value in TRACKERS.items():
         monkeypatch.setenv(variable, value.format(tmp_path))

@@ -27,6 +27,7 @@ STYLES = {
     "nested": (PURPLE, "diamond"),
     "normalization": (GREEN, "circle"),
     "spectral": (GREEN, "square"),
+    "serving": (GREEN, "diamond"),
     "activation": (ORANGE, "circle"),
     "elementwise": (ORANGE, "square"),
     "pooling": (SKY, "circle"),
