@@ -340,8 +340,8 @@ std::string_view without_number(std::string_view op) {
   return letters == op.npos || op[letters] != '_' ? op : op.substr(0, letters);
 }
 
-// Returns the line of a call that is costed without a schema: one that names its arguments, that of Triton's kernels, or
-// the user's; null: there is none.
+// Returns the line of a call that is costed without a schema: one that names its arguments, that of Triton's kernels,
+// or the user's; null: there is none.
 const ops::OpCost* line_without_schema(const RecordedCall& call) {
   if (call.triton) return &ops::triton_cost();
   const auto* line = ops::find_cost(without_number(call.op));
