@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 MAGIC = b"SQLite format 3\0"
 _BATCH = 10_000  # rows that become one piece of text
@@ -92,7 +93,7 @@ class _Tables:
         if batch:
             yield batch
 
-    def _rows(self, table: str, *columns: str) -> Iterator[tuple]:
+    def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         """Yield these columns; None where the table lacks one."""
         if not self.has(table):
             return iter(())
@@ -100,7 +101,7 @@ class _Tables:
         chosen = ", ".join(f'"{column}"' if column in known else "NULL" for column in columns)
         return self._connection.execute(f'SELECT {chosen} FROM "{table}"')  # noqa: S608
 
-    def _activity(self, kind: str, *columns: str) -> Iterator[tuple]:
+    def _activity(self, kind: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         return self._rows(f"CUPTI_ACTIVITY_KIND_{kind}", "start", "end", *columns)
 
     def _texts(self) -> dict[int, str]:
@@ -169,7 +170,9 @@ class _Tables:
             yield _event("user_annotation", _OF_EMIT_NVTX.sub("", name), begin, end, {}, thread)
 
 
-def _event(category: str, name: str, begin: int, end: int, args: dict[str, object], thread: int | None = None) -> str:
+def _event(
+    category: str, name: str, begin: int, end: int, args: Mapping[str, object], thread: int | None = None
+) -> str:
     """Return an event as torch.profiler writes it. `thread`: nsys' globalTid, with the process in its upper bits."""
     number = thread or 0
     times = f'"ts": {_microseconds(begin + _BEGIN_NS)}, "dur": {_microseconds(end - begin)}'
