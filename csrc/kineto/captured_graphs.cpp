@@ -287,6 +287,7 @@ Fit CapturedGraphs::fit_of(const Sequence& records, const CapturedGraph& graph) 
     fit.launch_of = in_common(records, graph.symbols);
     const auto in_order = fit.launch_of;
     match_by_name(records, graph.symbols, fit.launch_of);
+    for (std::size_t i = 0; i < in_order.size(); ++i) fit.moved += in_order[i] != fit.launch_of[i] ? 1 : 0;
     for (const auto launch : fit.launch_of) {
       if (launch != kNone) matched[at(launch)] = true;
     }

@@ -55,6 +55,7 @@ struct CapturedGraph {
 struct Fit {
   std::vector<std::int32_t> launch_of;  // by record: index into launches, or kNone
   std::int64_t edits = 0;               // records and launches that match nothing
+  std::int64_t moved = 0;               // records that ran in another order
   std::string difference;               // why it is another graph; empty: it is this one
 };
 

@@ -36,7 +36,10 @@ class Replays {
       }
       return;
     }
-    for (auto& replay : replays_) find_candidates(replay);
+    for (auto& replay : replays_) {
+      find_candidates(replay);
+      if (replay.by_node && disorder(replay) > 0) try_starts(replay);
+    }
     choose();
     if (given != captures().end() &&
         std::ranges::all_of(replays_, [](const auto& one) { return one.graph == kNone; })) {
@@ -54,6 +57,7 @@ class Replays {
     std::int32_t launch = kNone;       // the event
     std::vector<std::size_t> records;  // in order
     Sequence symbols;                  // of the records
+    bool by_node = false;              // the order is that of the graph's nodes, else that of the starts
     std::int64_t batch = 0;
     std::vector<std::int32_t> candidates;  // graphs
     std::int32_t graph = kNone;
@@ -101,12 +105,40 @@ class Replays {
     for (auto& replay : replays_) {
       std::set<std::uint64_t> nodes;
       for (const auto record : replay.records) nodes.insert(records[record].graph_node);
-      // Nodes have numbers in the order in which they were captured; branches of a graph run in any order.
-      const bool by_node = nodes.size() == replay.records.size() && !nodes.contains(0);
-      std::ranges::stable_sort(replay.records, {}, [&](std::size_t i) {
-        return by_node ? static_cast<std::int64_t>(records[i].graph_node) : records[i].start_ns;
-      });
-      for (const auto record : replay.records) replay.symbols.push_back(symbol_of(records[record]));
+      replay.by_node = nodes.size() == replay.records.size() && !nodes.contains(0);
+      put_in_order(replay);
+    }
+  }
+
+  // Nodes have numbers in the order in which they were captured; branches of a graph run in any order.
+  void put_in_order(Replay& replay) {
+    const auto& records = trace_.device.records;
+    std::ranges::stable_sort(replay.records, {}, [&](std::size_t i) {
+      return replay.by_node ? static_cast<std::int64_t>(records[i].graph_node) : records[i].start_ns;
+    });
+    replay.symbols.clear();
+    for (const auto record : replay.records) replay.symbols.push_back(symbol_of(records[record]));
+  }
+
+  // Returns how much of a replay is not in the order of the capture.
+  static std::int64_t disorder(const Replay& replay) {
+    if (replay.candidates.empty()) return std::numeric_limits<std::int64_t>::max();
+    const auto& fit = replay.fits->at(replay.candidates.front());
+    return fit.edits + fit.moved;
+  }
+
+  // Takes the order of the starts where it is nearer to the capture's than that of the nodes.
+  void try_starts(Replay& replay) {
+    auto other = replay;
+    other.by_node = false;
+    other.candidates.clear();
+    put_in_order(other);
+    const auto refused = refusals_.size();
+    find_candidates(other);
+    if (replay.candidates.empty() || disorder(other) < disorder(replay)) {
+      replay = std::move(other);
+    } else {
+      refusals_.resize(refused);
     }
   }
 
@@ -132,6 +164,7 @@ class Replays {
       }
     }
     if (replay.candidates.empty()) {
+      if (replay.by_node) return;  // the other order is tried next
       if (!too_small.empty()) return refuse(too_small);
       if (nearest != nullptr) refuse(nearest->difference);
       return;
@@ -149,15 +182,21 @@ class Replays {
     keep_alike(replay);
   }
 
+  const std::string& calls_of(std::int32_t graph) {
+    const auto [known, fresh] = calls_of_graph_.try_emplace(graph);
+    if (fresh) known->second = captured_.calls_of(graphs()[at(graph)]);
+    return known->second;
+  }
+
   // If several graphs fit alike: pieces of one capture follow each other, and their calls are equal. Other graphs with
   // the same kernels cannot be distinguished.
   void keep_alike(Replay& replay) {
     if (replay.candidates.size() < 2) return;
     const auto& first = graphs()[at(replay.candidates.front())];
-    const auto calls = captured_.calls_of(first);
+    const auto& calls = calls_of(replay.candidates.front());
     for (const auto other : replay.candidates) {
       const auto& graph = graphs()[at(other)];
-      if (captured_.calls_of(graph) == calls) continue;
+      if (calls_of(other) == calls) continue;
       refuse(captures()[first.capture].name +
              (graph.capture == first.capture ? " has several graphs"
                                              : " and " + captures()[graph.capture].name + " have graphs") +
@@ -280,7 +319,9 @@ class Replays {
       trace_.messages.push_back(trace.messages[at(event.message)]);
       event.message = static_cast<std::int32_t>(trace_.messages.size()) - 1;
     }
-    if (event.sequence >= 0) event.sequence += kCaptureSequences * static_cast<std::int64_t>(graph.capture + 1);
+    if (event.sequence >= 0 && event.sequence < kCaptureSequences) {
+      event.sequence += kCaptureSequences * static_cast<std::int64_t>(graph.capture + 1);
+    }
     event.correlation = 0;
     return event;
   }
@@ -326,9 +367,13 @@ class Replays {
   // Puts behind each launch of a graph what its replay runs.
   void splice() {
     std::map<std::int32_t, Addition> additions;  // by graph
+    // Numbers of captured launches: above all of the trace's, of which those below zero are no one's.
     std::uint64_t correlation = 0;
-    for (const auto& event : trace_.host) correlation = std::max(correlation, event.correlation);
-    for (const auto& record : trace_.device.records) correlation = std::max(correlation, record.correlation);
+    const auto take = [&](std::uint64_t known) {
+      if (known <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) correlation = std::max(correlation, known);
+    };
+    for (const auto& event : trace_.host) take(event.correlation);
+    for (const auto& record : trace_.device.records) take(record.correlation);
     std::set<std::size_t> used;
     for (const auto& one : replays_) {
       if (one.graph != kNone) used.insert(graphs()[at(one.graph)].capture);
@@ -444,12 +489,12 @@ class Replays {
     for (const auto& [capture, use] : uses) {
       const auto& known = captures()[capture];
       const bool own = known.name == kOwnCapture;
-      add_note(notes_, "graph-captures",
-               counted(use.replays, "replay of a graph has", "replays of graphs have") +
-                   " the operators of the capture in " + known.name +
-                   (known.given || own ? "" : " beside the trace (--capture none: without)") + ": " +
-                   use.matched.text() +
-                   (use.by_order ? "; its launches do not name their kernels: they are matched by order alone" : ""));
+      std::string text = counted(use.replays, "replay of a graph has", "replays of graphs have");
+      text += known.given || own ? " the operators of the capture in "
+                                 : " the operators of a capture beside the trace (--capture none: without), ";
+      text += known.name + ": " + use.matched.text();
+      if (use.by_order) text += "; its launches do not name their kernels: they are matched by order alone";
+      add_note(notes_, "graph-captures", std::move(text));
     }
     if (larger > 0) {
       add_note(notes_, "graph-captures",
@@ -495,6 +540,7 @@ class Replays {
   std::vector<Note>& notes_;
   std::vector<Replay> replays_;
   std::map<Sequence, std::map<std::int32_t, Fit>> fits_;
+  std::map<std::int32_t, std::string> calls_of_graph_;
   std::vector<std::string> refusals_;
   std::unordered_map<std::string, std::uint32_t> names_;
   std::unordered_map<std::string, std::int32_t> calls_;

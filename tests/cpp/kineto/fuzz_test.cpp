@@ -29,7 +29,23 @@ std::vector<std::string> seeds() {
   training.copy("Memcpy HtoD (Pinned -> Device)", 5, 600, 7, 4096).copy("Memset (Device)", 5, 620, 2, 64);
   TraceText plain;
   plain.op("aten::mm", 0, 10).op("aten::add", 20, 10, "", "\"9\"").module("A_0", 40, 10).module("B_0", 60, 10);
-  return {training.text(), plain.text(),
+  TraceText graphs;
+  const auto call = [&](const std::string& name, int correlation, std::int64_t begin, const std::string& more = "") {
+    graphs.event("cuda_runtime", name, begin, 1, R"("correlation": )" + std::to_string(correlation) + more);
+  };
+  graphs.module("Net_0", 0, 90).range("capture_4_FULL", 1, 80);
+  for (int i = 0; i < 2; ++i) {
+    call("hipStreamBeginCapture", 1, 5 + 40 * i);
+    graphs.module("Linear_" + std::to_string(i), 10 + 40 * i, 20).op("aten::mm", 12 + 40 * i, 10);
+    call("hipLaunchKernel", 2 + i, 15 + 40 * i, R"(, "kernel": "gemm", "grid": [8, 1, 1])");
+    call("hipStreamEndCapture", 4, 35 + 40 * i);
+  }
+  for (int i = 0; i < 4; ++i) {
+    graphs.range("step[DECODE bs=" + std::to_string(2 + i) + "]", 100 + 50 * i, 40);
+    call("hipGraphLaunch", 10 + i, 110 + 50 * i);
+    graphs.kernel("gemm", 10 + i, 120 + 50 * i, 7);
+  }
+  return {training.text(), plain.text(), graphs.text(),
           R"([{"ph":"X","cat":"Operator","name":"aten::mm","pid":1,"tid":"1","ts":10,"dur":5,"args":{"Input dims":)"
           R"([[2,2]]}},{"ph":"X","cat":"Runtime","name":"r","pid":1,"tid":"1","ts":11,"dur":1,"args":{"correlation":7)"
           R"(}},{"ph":"X","cat":"Kernel","name":"k","ts":12,"dur":9,"args":{"device":0,"correlation":7}}])"};
@@ -151,7 +167,11 @@ void read_damaged(const std::string& text, Damage& random, Counts& counts) {
     const auto steps = random.below(4) == 0
                            ? std::optional(StepRange{1, 1 + static_cast<std::int64_t>(random.below(9))})
                            : std::optional<StepRange>();
-    auto observed = trace_record(reader.finish(), costs, steps, random.below(2) == 0 ? &model : nullptr);
+    auto trace = reader.finish();
+    std::vector<Capture> captures;
+    if (random.below(4) == 0) captures.push_back({"capture.json", trace, 0, random.below(2) == 0});
+    auto observed =
+        trace_record(std::move(trace), costs, steps, random.below(2) == 0 ? &model : nullptr, std::move(captures));
     observed.ceilings = testing::round_ceilings();
     const testing::Derived report(join(std::move(observed)));
     ASSERT_NO_FATAL_FAILURE(expect_rows_add_up(report));

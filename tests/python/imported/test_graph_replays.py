@@ -163,10 +163,11 @@ def test_captures_beside_are_chosen_by_batch(beside):
     assert report.total.macs == (2 + 4) * 64 * 16
     assert report.row("").time == pytest.approx(14e-6)  # the Linear is the model
     assert time_by_op(report) == {"aten::mm": 14_000}
-    assert [text[:62] for text in notes(report, "graph-captures")] == [
-        "1 replay of a graph has the operators of the capture in captur",
-        "1 replay of a graph has the operators of the capture in captur",
-        "1 replay ran a graph of a larger batch than the step had: its ",
+    found = "1 replay of a graph has the operators of a capture beside the trace (--capture none: without), "
+    assert notes(report, "graph-captures") == [
+        f"{found}capture_traces/bs_2_rank0.json: 1 kernel, copy or fill (7.0 us)",
+        f"{found}capture_traces/bs_4_rank0.json: 1 kernel, copy or fill (7.0 us)",
+        "1 replay ran a graph of a larger batch than the step had: its work is the graph's",
     ]
     shutil.rmtree(beside.parent / "capture_traces")
     assert roofprof.from_trace(beside).total.macs == 0
