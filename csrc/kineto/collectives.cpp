@@ -246,8 +246,8 @@ void take_distributed_facts(std::string_view facts, Trace& trace) {
 // ---- costs
 
 observe::OpClass CollectiveCosts::class_of(const RecordedCall& call) {
-  if (call.message == kNone) return others_.class_of(call);
-  observe::OpClass known;
+  if (call.message == kNone && !collective_of(call.op)) return others_.class_of(call);
+  observe::OpClass known;  // it counts, even if nothing tells its bytes
   known.kind = observe::OpKind::counted;
   return known;
 }
