@@ -253,7 +253,9 @@ observe::OpClass CollectiveCosts::class_of(const RecordedCall& call) {
 }
 
 ops::Costed CollectiveCosts::cost_of(const RecordedCall& call) {
-  if (call.message == kNone) return others_.cost_of(call);
+  if (call.message == kNone) {
+    return call.described || !collective_of(call.op) ? others_.cost_of(call) : ops::Costed{};
+  }
   const auto& message = trace_.messages[at(call.message)];
   const auto kind = collective_of(call.op);
   const auto* element = element_of(message.dtype);
