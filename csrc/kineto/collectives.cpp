@@ -246,14 +246,16 @@ void take_distributed_facts(std::string_view facts, Trace& trace) {
 // ---- costs
 
 observe::OpClass CollectiveCosts::class_of(const RecordedCall& call) {
-  if (call.message == kNone) return others_.class_of(call);
-  observe::OpClass known;
+  if (call.message == kNone && !collective_of(call.op)) return others_.class_of(call);
+  observe::OpClass known;  // it counts, even if nothing tells its bytes
   known.kind = observe::OpKind::counted;
   return known;
 }
 
 ops::Costed CollectiveCosts::cost_of(const RecordedCall& call) {
-  if (call.message == kNone) return others_.cost_of(call);
+  if (call.message == kNone) {
+    return call.described || !collective_of(call.op) ? others_.cost_of(call) : ops::Costed{};
+  }
   const auto& message = trace_.messages[at(call.message)];
   const auto kind = collective_of(call.op);
   const auto* element = element_of(message.dtype);

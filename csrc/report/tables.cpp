@@ -91,7 +91,7 @@ void add_collectives(Document& document, const Report& report, const TableOption
       document, report, options, {"collective", true, kMinWidth, 0, Keep::both_ends, "name"},
       [](const Collective& row) { return Cell{row.name}; },
       !report.data().imported ? "no collectives: none was called while it ran"
-                              : "no collectives: none was called while the trace was recorded");
+                              : "no collectives: the trace has no call of one");
 }
 
 // One line for each kernel in each module and phase, with the columns of nsys.

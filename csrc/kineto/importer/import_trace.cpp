@@ -77,6 +77,15 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
     for (auto* sum : {&tokens.calls, &tokens.sequences, &tokens.tokens}) divide.count(*sum);
   }
   divide.time(data.busy_ns);
+  for (auto& collective : data.collectives.collectives) {
+    for (auto* calls : {&collective.calls, &collective.timed_calls}) divide.count(*calls);
+    for (auto* time : {&collective.time_ns, &collective.exposed_ns}) divide.time(*time);
+  }
+  for (auto& part : data.collectives.exposed_in) divide.time(part.exposed_ns);
+  for (auto* time : {&data.collectives.time_ns, &data.collectives.exposed_ns}) {
+    if (*time) divide.time(**time);
+  }
+  data.collectives.calls.clear();  // there are no calls of a mean
   for (auto& run : data.runs.total_ns) divide.time(run);
   data.runs.steps = 0;  // it is of one
   data.runs.step_ns.clear();

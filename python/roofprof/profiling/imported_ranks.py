@@ -28,7 +28,7 @@ def ranks_of_names(paths: Sequence[Path]) -> list[int] | None:
 
 
 def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
-    """Return the merged report of the ranks' traces. One report at a time is in memory, and those that it names.
+    """Return the merged report of the ranks' traces. One of their reports at a time is in memory.
 
     Raises ValueError, which names the file, for one that is not a trace or does not fit those before it.
     """
@@ -47,7 +47,12 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
         if rank is None:
             rank = from_names[position] if from_names else position
             assumed.append(int(rank))
+        if rank in read_from:
+            raise ValueError(
+                f"{path}: rank {rank} is there already, from {read_from[int(rank)]}: give the trace of each rank once"
+            )
         read_from[merger.add(report._compiled, str(path), int(rank))] = path
+        del report  # before the next one is read
     if assumed:
         source = "their files' names" if from_names else "their order"
         which = f"rank {assumed[0]} is" if len(assumed) == 1 else f"ranks {_listed(assumed)} are"

@@ -138,10 +138,9 @@ def test_other_tables(run, kind):
     assert out.startswith("roofprof  Net on cpu")
 
 
-def test_collectives_are_not_said_to_be_none(run):
+def test_a_program_of_one_process_has_no_collectives(run):
     _, out, _ = run("import", "t.json.gz", "--by", "collective")
-    assert "they are not read from traces" in out
-    assert "none was called" not in out
+    assert "no collectives: the trace has no call of one" in out
 
 
 def test_options_of_the_table(run):

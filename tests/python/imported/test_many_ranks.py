@@ -5,7 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from real_ranks import torchrun
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
 
 import roofprof
 from roofprof.cli import main
@@ -96,6 +99,31 @@ def test_options_hold_for_all(three):
     assert merged.total.macs == 3 * 3 * 16 * 32 * 8
     assert merged.ranks[0].waiting * 1e6 == pytest.approx(3 * 300)
     assert "A100" in merged.ceilings.device
+
+
+def test_the_mean_of_steps_is_that_of_their_collectives_too(three):
+    (row,) = roofprof.from_trace(three[0], steps="mean").collectives
+    assert (row.calls, row.timed_calls, row.bytes) == (1, 1, 2 * ELEMENTS)
+    assert row.time * 1e6 == row.exposed * 1e6 == pytest.approx(480 - COMPUTE[0])
+    assert row.algorithm_bandwidth == pytest.approx(row.bytes / row.time)
+    merged = roofprof.from_trace(three, steps="mean")
+    assert [rank.waiting for rank in merged.ranks] == [None] * 3
+    assert sum(row.calls for row in merged.collectives) == 3
+
+
+def test_a_given_model_names_the_rows_of_all(tmp_path):
+    model, batch = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)), torch.rand(8, 16)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_stack=True) as recorded:
+        model(batch)
+    recorded.export_chrome_trace(str(tmp_path / "one.json"))
+    whole = json.loads((tmp_path / "one.json").read_text())
+    for rank in (0, 1):
+        facts = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}}
+        (tmp_path / f"{rank}.json").write_text(json.dumps(whole | facts))
+    merged = roofprof.from_trace([tmp_path / "0.json", tmp_path / "1.json"], model, batch)
+    assert merged.row("2").params == 32 * 4 + 4
+    assert merged.row("2").macs == 2 * 8 * 32 * 4
+    assert merged.row("2").time_max <= merged.row("2").time
 
 
 def test_ranks_come_from_the_trace_else_from_the_name_else_from_the_order(tmp_path):
