@@ -1,5 +1,5 @@
 #pragma once
-// What CUPTI would have delivered while the program of a trace ran: the collector's view of a recorded trace.
+// Delivers to the collector what CUPTI would have delivered while the program of a trace ran.
 
 #include <algorithm>
 #include <condition_variable>
@@ -74,7 +74,7 @@ class Threads {
   std::map<std::uint32_t, std::unique_ptr<Worker>> workers_;
 };
 
-// How CUPTI delivers its records.
+// The way in which CUPTI delivers its records.
 struct Delivery {
   long long room = 0;              // bytes used of each buffer; 0: all
   long long kernel_bytes = 224;    // of a kernel's record: 208 of CUPTI 12, 216 of 13.0, 224 of 13.1 and later
@@ -82,6 +82,7 @@ struct Delivery {
   bool reversed = false;           // the last record comes first
   bool on_its_own_thread = false;  // not on one that launches
   std::size_t buffer_bytes = std::size_t{1} << 20;
+  long long drop_every = 0;  // n: every n-th kernel, copy or fill has no room
 };
 
 // One step of the recorded program.
@@ -205,6 +206,7 @@ inline DeviceTrace collected(const std::vector<kineto::HostEvent>& host, const D
   fake_set("kernel_record_bytes", delivery.kernel_bytes);
   fake_set("copy_record_bytes", delivery.copy_bytes);
   fake_set("activity_reversed", delivery.reversed ? 1 : 0);
+  fake_set("activity_drop_every", delivery.drop_every);
   fake_set("activity_thread", delivery.on_its_own_thread ? 1 : 0);
 
   std::unordered_map<std::uint64_t, LaunchId> under;

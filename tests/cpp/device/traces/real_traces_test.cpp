@@ -1,11 +1,15 @@
-// What real devices did, as others recorded it, through the collector: only CUPTI itself is simulated.
+// The collector gets what real devices did, as others recorded it: only CUPTI itself is simulated.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "device/traces/checks.h"
 #include "kineto/importer/meta_costs.h"
@@ -20,12 +24,16 @@ using testing::Delivery;
 using testing::expect_same_by;
 using testing::expect_same_records;
 
+// Figures are those of the folder's README; 0: it has none.
 struct Recorded {
   const char* name;  // the beginning of the file's, below ROOFPROF_TRACES
   const char* what;
+  std::int64_t kernels;
+  double microseconds;        // the sum of their times
+  std::int64_t overlaps = 0;  // kernels that begin before another one of their stream has ended
 };
 
-void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }
+void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name << ": " << recorded.what; }
 
 std::string path_of(const std::string& name) {
   const char* folder = std::getenv("ROOFPROF_TRACES");
@@ -63,7 +71,7 @@ TEST_P(RealTraces, TheCollectorSaysWhatTheImportSays) {
   const Delivery backwards{.room = 4096, .kernel_bytes = 216, .reversed = true, .buffer_bytes = 8192};
   expect_same_by({of_13_1, of_12, backwards}, trace, observed);
 
-  // What the import leaves out too: kernels that were launched before, whose call nobody saw.
+  // The same with kernels that were launched before the trace and that the import leaves out: nobody saw their call.
   DeviceTrace all = trace.device;
   std::map<std::uint64_t, LaunchId> ids;
   for (const auto& record : observed.timed.at(0).device->records) ids.emplace(record.correlation, record.launch);
@@ -72,26 +80,50 @@ TEST_P(RealTraces, TheCollectorSaysWhatTheImportSays) {
     all.end_ns = std::max(all.end_ns, record.end_ns);
   }
   all.start_ns = std::ranges::min_element(all.records, {}, &KernelRecord::start_ns)->start_ns;
-  expect_same_records(all, collected(trace.host, all, of_13_1));
+  const auto device = collected(trace.host, all, of_13_1);
+  expect_same_records(all, device);
+
+  std::vector<KernelRecord> kernels;
+  std::ranges::copy_if(device.records, std::back_inserter(kernels),
+                       [](const KernelRecord& record) { return record.kind == KernelKind::kernel; });
+  std::ranges::sort(kernels, {}, [](const KernelRecord& of) { return std::tuple(of.device, of.stream, of.start_ns); });
+  double microseconds = 0;
+  std::int64_t overlaps = 0;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    microseconds += static_cast<double>(kernels[i].end_ns - kernels[i].start_ns) / 1000;
+    const bool same_stream = i > 0 && std::pair(kernels[i].device, kernels[i].stream) ==
+                                          std::pair(kernels[i - 1].device, kernels[i - 1].stream);
+    overlaps += same_stream && kernels[i].start_ns < kernels[i - 1].end_ns ? 1 : 0;
+  }
+  if (GetParam().kernels > 0) {
+    EXPECT_EQ(std::ssize(kernels), GetParam().kernels);
+  }
+  if (GetParam().microseconds > 0) {
+    EXPECT_NEAR(microseconds, GetParam().microseconds, 0.06);
+  }
+  if (GetParam().overlaps > 0) {
+    EXPECT_EQ(overlaps, GetParam().overlaps);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     OfDevices, RealTraces,
-    ::testing::Values(Recorded{"tracelens/h100/gaunernst_bert-small", "an eager forward"},
-                      Recorded{"tracelens/h100/Falconsai", "an eager forward"},
-                      Recorded{"tracelens/h100/Qwen", "a forward, and what was launched before it"},
-                      Recorded{"tracelens/h100/facebook_timesformer", "an eager forward"},
-                      Recorded{"tracelens/b200/eager_trace", "serving; kernels of one stream that overlap"},
-                      Recorded{"hta/control", "training on several ranks"},
-                      Recorded{"hta/test", "the same with CUDA graphs"}, Recorded{"hta/nccl_data", "collectives"},
-                      Recorded{"hta/alexnet", "an eager forward"}, Recorded{"hta/triton_example", "a Triton kernel"},
-                      Recorded{"kineto/resnet50_2021", "training, in the format of 2021"},
-                      Recorded{"tracelens/mi300/resnet_act_checkpoint", "training with checkpoints on ROCm"},
-                      Recorded{"tracelens/mi300/Qwen", "a forward on ROCm"},
-                      Recorded{"tracelens/mi300/normalization_layer_test", "forward and backward of norms on ROCm"},
-                      Recorded{"tracelens/sglang_decode/sglang", "a graph's replay on ROCm"},
-                      Recorded{"tracelens/vllm_decode/graph_execution", "a graph's replay on ROCm"},
-                      Recorded{"tracelens/compiled/triton", "torch.compile on ROCm"}));
+    ::testing::Values(
+        Recorded{"tracelens/h100/gaunernst_bert-small", "an eager forward", 60, 307.2},
+        Recorded{"tracelens/h100/Falconsai", "an eager forward", 154, 1'220.9},
+        Recorded{"tracelens/h100/Qwen", "a forward, and what was launched before it", 1'465, 45'432.7},
+        Recorded{"tracelens/h100/facebook_timesformer", "an eager forward", 446, 154'855.6},
+        Recorded{"tracelens/b200/eager_trace", "serving; kernels of one stream that overlap", 768, 10'862.9, 74},
+        Recorded{"hta/control", "training on several ranks", 8'568, 0},
+        Recorded{"hta/test", "the same with CUDA graphs", 9'876, 0}, Recorded{"hta/nccl_data", "collectives", 2'700, 0},
+        Recorded{"hta/alexnet", "an eager forward", 0, 0}, Recorded{"hta/triton_example", "a Triton kernel", 0, 0},
+        Recorded{"kineto/resnet50_2021", "training, in the format of 2021", 0, 0},
+        Recorded{"tracelens/mi300/resnet_act_checkpoint", "training with checkpoints on ROCm", 2'995, 97'255.8},
+        Recorded{"tracelens/mi300/Qwen", "a forward on ROCm", 1'516, 43'062.0},
+        Recorded{"tracelens/mi300/normalization_layer_test", "forward and backward of norms on ROCm", 168, 992.0},
+        Recorded{"tracelens/sglang_decode/sglang", "a graph's replay on ROCm", 555, 9'765.4},
+        Recorded{"tracelens/vllm_decode/graph_execution", "a graph's replay on ROCm", 425, 10'674.5},
+        Recorded{"tracelens/compiled/triton", "torch.compile on ROCm", 12, 12'549.0}));
 
 }  // namespace
 }  // namespace roofprof

@@ -22,7 +22,7 @@ constexpr std::int64_t kUs = 1000;
 
 class SmallTraces : public WithFakes {
  protected:
-  // Of the collector's trace.
+  // Returns the report of the collector's trace.
   static Report same(const TraceText& text, const std::vector<Delivery>& deliveries = {{}, {.reversed = true}}) {
     const auto trace = text.trace();
     const auto observed = testing::observed_of(text);
@@ -189,6 +189,28 @@ TEST_F(SmallTraces, WhatWasLaunchedBeforeHasNoModule) {
   EXPECT_EQ(report.row("(outside)").time_ns, 20 * kUs);
   EXPECT_EQ(report.coverage().unattributed_kernels, 1);
   EXPECT_TRUE(report.row("(outside)").incomplete);
+}
+
+// CUPTI drops the third and the sixth of them in the order in which they end: a product of 40 us and one of 70 us.
+TEST_F(SmallTraces, WhatIsDroppedIsCounted) {
+  const auto trace = training().trace();
+  const auto observed = testing::observed_of(training());
+  const auto report = report_of(observed, collected(trace.host, *observed.timed.at(0).device, {.drop_every = 3}));
+  EXPECT_EQ(report.coverage().dropped_records, 2);
+  EXPECT_EQ(report.total().kernel_count, 3);
+  EXPECT_EQ(report.total().time_ns, (40 + 2 + 60 + 8) * kUs);
+}
+
+// An id also says which call of an op it was, where single calls are kept.
+TEST_F(SmallTraces, IdsOfSingleCallsComeBackWhole) {
+  const auto trace = training().trace();
+  const auto observed = testing::observed_of(training());
+  auto device = *observed.timed.at(0).device;
+  std::uint32_t call = 0xFFFFFFF0U;
+  for (auto& record : device.records) record.launch = with_event(record.launch, ++call);
+  auto found = collected(trace.host, device, {});
+  testing::expect_same_records(device, found);
+  expect_training(report_of(observed, std::move(found)));
 }
 
 // Recorded data in place of a device goes the same way.
