@@ -579,15 +579,13 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
   }
   if (const auto found = calls_.find(scratch_); found != calls_.end()) return found->second;
   const auto id = static_cast<std::int32_t>(trace_.calls.size());
-  trace_.calls.push_back({trace_.names[name],
-                          !sizes.empty(),
-                          std::string(sizes),
-                          std::string(types),
-                          std::string(strides),
-                          std::string(scalars),
-                          {},
-                          false,
-                          {}});
+  trace_.calls.push_back({.op = trace_.names[name],
+                          .described = !sizes.empty(),
+                          .sizes = std::string(sizes),
+                          .types = std::string(types),
+                          .strides = std::string(strides),
+                          .scalars = std::string(scalars),
+                          .list_type = {}});
   calls_.emplace(scratch_, id);
   return id;
 }

@@ -55,7 +55,6 @@ constexpr OpCost kCommunicationCosts[] = {
     {"c10d::_reduce_scatter_base_", no_operations, 0, outputs_and_inputs_bytes, "", "input read, output written"},
     {"c10d::alltoall_", no_operations, 0, outputs_and_inputs_bytes, "", "inputs read, outputs written"},
     {"c10d::alltoall_base_", no_operations, 0, outputs_and_inputs_bytes, "", "input read, output written"},
-    {"symm_mem::multimem_all_reduce_", no_operations, 0, exchanged_bytes, "", "the tensor read and written"},
     {"c10d::barrier", no_operations, 0, no_bytes, "", "waiting"},
     {"c10d::monitored_barrier_", no_operations, 0, no_bytes, "", "waiting"},
     {"c10d::check_for_nan", per_input, 1, nullptr, "", "one comparison per element"},
