@@ -579,15 +579,14 @@ std::int32_t TraceReader::call_of(std::uint32_t name, std::string_view sizes, st
   }
   if (const auto found = calls_.find(scratch_); found != calls_.end()) return found->second;
   const auto id = static_cast<std::int32_t>(trace_.calls.size());
-  trace_.calls.push_back({trace_.names[name],
-                          !sizes.empty(),
-                          std::string(sizes),
-                          std::string(types),
-                          std::string(strides),
-                          std::string(scalars),
-                          {},
-                          false,
-                          {}});
+  RecordedCall call;
+  call.op = trace_.names[name];
+  call.described = !sizes.empty();
+  call.sizes = sizes;
+  call.types = types;
+  call.strides = strides;
+  call.scalars = scalars;
+  trace_.calls.push_back(std::move(call));
   calls_.emplace(scratch_, id);
   return id;
 }
