@@ -50,6 +50,7 @@ Exposed& Exposed::operator+=(const Exposed& other) {
   if (other.time_ns > time_ns) backend = other.backend;
   time_ns = saturating_add(time_ns, other.time_ns);
   needed_ns = saturating_add(needed_ns, other.needed_ns);
+  hidden_ns = saturating_add(hidden_ns, other.hidden_ns);
   return *this;
 }
 
@@ -61,14 +62,14 @@ std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data) {
     const auto& collective = collectives.collectives[static_cast<std::size_t>(part.collective)];
     const double needed = needed_share(data, collective) * static_cast<double>(part.exposed_ns);
     const auto& backend = collectives.groups[static_cast<std::size_t>(collective.group)].backend;
-    parts.push_back({part.owner.module, part.owner.region, {part.exposed_ns, std::llround(needed), backend}});
+    parts.push_back({part.owner.module, part.owner.region, {part.exposed_ns, std::llround(needed), backend, 0}});
   }
   if (!data.device_timed) return parts;
   // A device's rows have all of the time of their kernels, also where other kernels hid it.
   for (const auto& collective : collectives.collectives) {
     const auto& op = data.ops[static_cast<std::size_t>(collective.bucket)];
     const auto hidden_ns = std::max<std::int64_t>(collective.time_ns - collective.exposed_ns, 0);
-    parts.push_back({op.owner.module, op.owner.region, {0, hidden_ns, ""}});
+    parts.push_back({op.owner.module, op.owner.region, {0, 0, "", hidden_ns}});
   }
   return parts;
 }

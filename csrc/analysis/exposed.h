@@ -20,8 +20,9 @@ std::optional<double> network_bound_ns(const ProfileData& data, const Collective
 // A part of some time: no op computed while collectives were under way.
 struct Exposed {
   std::int64_t time_ns = 0;
-  std::int64_t needed_ns = 0;  // of it, by the network's roof, and what other kernels of a device hid
+  std::int64_t needed_ns = 0;  // of it, by the network's roof
   std::string backend;         // of the collective with most of it
+  std::int64_t hidden_ns = 0;  // beside it: time of collectives' kernels that other kernels of the device hid
 
   Exposed& operator+=(const Exposed& other);
 };

@@ -245,7 +245,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   if (tally.roof.known && !only_uncosted) {
     figures.compute_time_ns = tally.roof.compute_time_ns;
     figures.memory_time_ns = tally.roof.memory_time_ns;
-    figures.lower_bound_time_ns = saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns);
+    figures.lower_bound_time_ns = saturating_add(
+        saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns), tally.exposed.hidden_ns);
   }
   // Work that took no time at all was not timed here.
   const bool not_timed = figures.time_ns == 0 && figures.lower_bound_time_ns > 0;

@@ -319,7 +319,7 @@ void Collectives::find(Trace& trace, const HostTree& tree) {
       if (known == trace.kernel_messages.end()) continue;
       message = known->second;
       source = 2;
-    } else if (message == kNone && !(event.kind == HostKind::op && is_collective[event.name])) {
+    } else if (message == kNone && (event.kind != HostKind::op || !is_collective[event.name])) {
       continue;
     }
     const auto op = outermost(i);

@@ -29,15 +29,12 @@ std::vector<std::int32_t> in_common(const Sequence& a, const Sequence& b) {
   const auto rows = static_cast<int>(a.size() - front - back);
   const auto columns = static_cast<int>(b.size() - front - back);
   if (rows == 0 || columns == 0) return partner;
-  const auto same = [&](int row, int column) {
-    return a[front + static_cast<std::size_t>(row)] == b[front + static_cast<std::size_t>(column)];
-  };
+  const auto place = [](int index) { return static_cast<std::size_t>(index); };
+  const auto same = [&](int row, int column) { return a[front + place(row)] == b[front + place(column)]; };
   const int most = std::min(rows + columns, kMostEdits);
-  std::vector<std::vector<int>>
-      furthest;  // by number of edits: the row that is reached on each diagonal from -edits on
-  const auto reached = [&](int edits, int diagonal) {
-    return furthest[static_cast<std::size_t>(edits)][static_cast<std::size_t>(diagonal + edits)];
-  };
+  // By number of edits: the row that is reached on each diagonal from -edits on.
+  std::vector<std::vector<int>> furthest;
+  const auto reached = [&](int edits, int diagonal) { return furthest[place(edits)][place(diagonal + edits)]; };
   const auto goes_down = [&](int edits, int diagonal) {  // one more item of `b`, else one more of `a`
     return diagonal == -edits ||
            (diagonal != edits && reached(edits - 1, diagonal - 1) < reached(edits - 1, diagonal + 1));
@@ -48,11 +45,11 @@ std::vector<std::int32_t> in_common(const Sequence& a, const Sequence& b) {
     return goes_down(edits, diagonal) ? reached(edits - 1, diagonal + 1) : reached(edits - 1, diagonal - 1) + 1;
   };
   for (int edits = 0; edits <= most; ++edits) {
-    furthest.emplace_back(static_cast<std::size_t>(2 * edits + 1), -1);
+    furthest.emplace_back(place(2 * edits + 1), -1);
     for (int diagonal = -edits; diagonal <= edits; diagonal += 2) {
       int row = start_of(edits, diagonal);
       while (row < rows && row - diagonal < columns && same(row, row - diagonal)) ++row;
-      furthest.back()[static_cast<std::size_t>(diagonal + edits)] = row;
+      furthest.back()[place(diagonal + edits)] = row;
       if (row != rows || row - diagonal != columns) continue;
       for (; edits >= 0; --edits) {
         const int start = start_of(edits, diagonal);

@@ -161,7 +161,7 @@ struct Thread {
   std::int64_t covered_ns = 0;        // of the events that nothing is around
   std::int64_t scopes_ns = 0;         // of the scopes that no scope is around
   std::int64_t bare_ns = 0;           // of the events that nothing is around, without scopes
-  bool is_autograds = true;           // nothing but nodes ran outside of all
+  bool is_autograds = false;          // nodes ran outside of all, and nothing that only a program runs
   bool any = false;
 };
 
@@ -174,6 +174,7 @@ class Walk {
         regions_(static_cast<ModuleId>(modules_.modules.size())),
         scopes_(trace.host.size(), kNone) {
     places_.of_event.resize(trace.host.size());
+    find_autograds_threads();
   }
 
   Places run(std::int64_t begin_ns, std::int64_t end_ns) && {
@@ -249,6 +250,24 @@ class Walk {
            around.phase != Phase::recompute;
   }
 
+  // Autograd's threads run nodes, and what hooks of these queue behind them, such as DDP's copies of gradients: ops
+  // that make no nodes themselves. Programs also run modules, ranges and ops that do.
+  void find_autograds_threads() {
+    std::set<std::uint32_t> of_programs;
+    for (std::size_t i = 0; i < trace_.host.size(); ++i) {
+      const auto& event = trace_.host[i];
+      if (tree_.parents[i] != kNone) continue;
+      if (is_node(event, {kOutside})) {
+        thread_of(event).is_autograds = true;
+      } else if (event.kind != HostKind::launch && (event.kind != HostKind::op || event.sequence >= 0)) {
+        of_programs.insert(event.thread);
+      }
+    }
+    for (const auto thread : of_programs) {
+      if (thread < threads_.size()) threads_[thread].is_autograds = false;
+    }
+  }
+
   void visit(std::size_t i) {
     const auto& event = trace_.host[i];
     const auto parent = tree_.parents[i];
@@ -259,8 +278,6 @@ class Walk {
       scopes_[i] = scopes_[at(parent)];
     }
     const bool node = is_node(event, place);
-    if (parent == kNone && event.kind != HostKind::launch && !node) thread.is_autograds = false;
-    if (parent == kNone && event.kind == HostKind::launch) thread.is_autograds = thread.is_autograds && thread.any;
     thread.any = true;
     bool opens = false;
     if (node) {

@@ -74,7 +74,7 @@ std::int64_t value_of(std::string_view body, std::string_view key) {
 
 // "step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 ...]"
 bool read_sglang(std::string_view range, Requests& context, Requests& generation) {
-  if (!range.starts_with("step[") || !range.ends_with("]")) return false;
+  if (!range.starts_with("step[") || !range.ends_with(']')) return false;
   const auto body = range.substr(5, range.size() - 6);
   const auto all = value_of(body, "bs");
   if (all < 0) return false;
@@ -103,7 +103,7 @@ bool read_sglang(std::string_view range, Requests& context, Requests& generation
 // "decode[bs=32 tok=128 d=32 sqsq=512 sqsk=262144 sk=65536]"; with "p=2" some of a decode's requests are new.
 bool read_atom(std::string_view range, Requests& context, Requests& generation) {
   const bool prefill = range.starts_with("prefill[");
-  if ((!prefill && !range.starts_with("decode[")) || !range.ends_with("]")) return false;
+  if ((!prefill && !range.starts_with("decode[")) || !range.ends_with(']')) return false;
   const auto open = range.find('[') + 1;
   const auto body = range.substr(open, range.size() - open - 1);
   const auto count = value_of(body, "bs");
@@ -212,7 +212,7 @@ class Finder {
     if (known.second) {
       if (auto step = serving_step(trace_.names[event.name])) {
         known.first->second = static_cast<std::int32_t>(all_.size());
-        all_.push_back({*step, event.name});
+        all_.emplace_back(*step, event.name);
       }
     }
     const auto step = known.first->second;

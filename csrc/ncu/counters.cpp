@@ -40,7 +40,7 @@ class Table {
   // Returns the name under which the table has the metric; empty: it has no value of it.
   std::string name_of(std::string_view metric) const {
     if (column(metric) >= 0) return std::string(metric);
-    auto other = of_sms(metric);
+    const auto other = of_sms(metric);
     return column(other) >= 0 ? other : std::string();
   }
   bool has(std::string_view metric) const { return !name_of(metric).empty(); }

@@ -112,7 +112,8 @@ struct Matching {
 
 class Matcher {
  public:
-  Matcher(const Keys& trace, const Keys& counted) {
+  // `steps`: of the trace; 0: they are not marked.
+  Matcher(const Keys& trace, const Keys& counted, std::int64_t steps) : steps_(steps) {
     matching_.of_launch.assign(trace.size(), kNobody);
     keep_common(trace, counted, trace_, trace_at_);
     keep_common(counted, trace, counted_, counted_at_);
@@ -120,7 +121,7 @@ class Matcher {
 
   Matching run() && {
     match(0, trace_.size(), 0, counted_.size());
-    if (matching_.matched > 0) match_again();
+    if (matching_.matched > 0 && steps_ != 1) match_again();
     return std::move(matching_);
   }
 
@@ -159,6 +160,8 @@ class Matcher {
   // Stretches that are left, such as further steps of the trace, are held against all that ncu counted.
   void match_again() {
     constexpr std::size_t kLong = 8;  // shorter ones may be other code with the same kernels
+    const auto least =
+        std::max(std::min(kLong, counted_.size()), steps_ > 1 ? counted_.size() / 4 : counted_.size() * 9 / 10);
     const Stretches all(counted_, 0, counted_.size());
     std::vector<std::pair<std::size_t, std::size_t>> todo;
     for (std::size_t i = 0; i < trace_.size();) {
@@ -173,7 +176,7 @@ class Matcher {
       compared_ += end - begin;
       if (begin == end || compared_ > kCompared) continue;
       const auto found = all.longest_in(trace_, begin, end);
-      if (found.length < std::min(kLong, counted_.size())) continue;
+      if (found.length < least) continue;
       take(found);
       matching_.again += static_cast<std::int64_t>(found.length);
       todo.emplace_back(begin, found.second);
@@ -186,6 +189,7 @@ class Matcher {
   std::vector<std::size_t> trace_at_;  // where they stand
   std::vector<std::size_t> counted_at_;
   std::size_t compared_ = 0;
+  std::int64_t steps_;
   Matching matching_;
 };
 
@@ -249,8 +253,9 @@ std::array<std::int64_t, 3> sizes_by(Sizes known, const std::array<std::int32_t,
 
 class Joining {
  public:
-  Joining(const Output& output, const DeviceTrace& trace, const std::string& device)
+  Joining(const Output& output, const DeviceTrace& trace, const std::string& device, std::int64_t steps)
       : output_(output),
+        steps_(steps),
         trace_(trace),
         launches_(launches_of(trace, {})),
         kernels_(counted_kernels(launches_, device)),
@@ -304,7 +309,7 @@ class Joining {
         counted.push_back(key_of({names_.of_counted(kernel.name), sizes_by(sizes_, kernel.grid, kernel.blocks),
                                   sizes_by(sizes_, kernel.block, kernel.block_threads)}));
       }
-      auto matching = Matcher(keys_, counted).run();
+      auto matching = Matcher(keys_, counted, steps_).run();
       if (matching.matched < matching_.matched || (process_ && matching.matched == matching_.matched)) continue;
       for (auto& index : matching.of_launch) {
         if (index != kNobody) index = static_cast<std::int32_t>(indices[at(index)]);
@@ -372,6 +377,7 @@ class Joining {
   }
 
   const Output& output_;
+  std::int64_t steps_;
   const DeviceTrace& trace_;
   Launches launches_;
   std::vector<const Launch*> kernels_;
@@ -387,8 +393,8 @@ class Joining {
 }  // namespace
 
 CounterTrace counters_for(const Output& output, const DeviceTrace& trace, const std::string& device,
-                          std::string_view compute_capability) {
-  return Joining(output, trace, device).run(compute_capability);
+                          std::string_view compute_capability, std::int64_t steps) {
+  return Joining(output, trace, device, steps).run(compute_capability);
 }
 
 }  // namespace roofprof::ncu

@@ -214,7 +214,11 @@ void OutputReader::feed(std::string_view piece) {
 }
 
 Output OutputReader::finish() {
-  if (!trimmed(rest_).empty()) take(rest_);
+  if (!trimmed(rest_).empty()) {
+    const auto damaged = output_.damaged_rows;
+    take(rest_);
+    if (output_.damaged_rows > damaged) throw NcuError("it is cut off: its last row is not whole");
+  }
   if (layout_ == Layout::none) refuse();
   if (layout_ == Layout::kernel_a_row && units_.empty()) {
     throw NcuError("its table has no row of units below the names of the columns, as ncu writes it");

@@ -254,8 +254,7 @@ std::vector<AlignedClock> MergedCollectives::align() {
   }
   std::vector<AlignedClock> aligned;
   // Ranks that share no group with the first one are aligned to those that do.
-  for (bool found_any = !floating_.empty(); found_any;) {
-    found_any = false;
+  for (bool more = !floating_.empty(); more;) {
     std::map<std::int64_t, ClockOffset> found;
     for (auto& [rank, shared] : differences(known)) {
       if (shared.ns.size() < kLeastShared) continue;
@@ -268,7 +267,7 @@ std::vector<AlignedClock> MergedCollectives::align() {
       found[rank] = {offset, saturating_add(most, shared.error_ns)};
       aligned.push_back({rank, std::ssize(shared.ns), false, found[rank]});
     }
-    found_any = !found.empty();
+    more = !found.empty();
     known.merge(found);
   }
   for (const auto& [rank, of_first_host] : floating_) {

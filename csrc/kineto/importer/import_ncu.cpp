@@ -34,7 +34,8 @@ void add_counters(RunRecord& observed, const ncu::Output& output) {
     throw ncu::NcuError("it has no kernels that the counters of ncu could be of");
   }
   auto& device = *observed.on_device;
-  device.counters = ncu::counters_for(output, *timed.device, observed.device, device.compute_capability);
+  device.counters =
+      ncu::counters_for(output, *timed.device, observed.device, device.compute_capability, observed.runs.steps);
   if (device.compute_capability.empty()) device.compute_capability = output.compute_capability;
   note_losses(output, observed.notes);
 }

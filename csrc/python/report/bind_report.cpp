@@ -207,8 +207,7 @@ void bind_report(py::module_& module) {
   bind_steps(module);
   bind_language_model(module);
   module.def("events_of", &events_of, py::arg("report"));
-  module.def(
-      "report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
+  module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
       // Makes the report of a call that did nothing: its tables refuse the same arguments as those of every report.
       .def(py::init([] {

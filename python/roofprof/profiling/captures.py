@@ -76,9 +76,16 @@ def _found(path: Path, batch: int) -> CaptureFile:
 
 
 def _of_rank(listed: list[tuple[str, int]], rank: int) -> list[tuple[str, int]]:
-    """Return the captures of that rank, or all of them if no file's name says its rank."""
-    of_rank = [one for one in listed if (said := re.search(r"rank_?(\d+)", one[0])) and int(said[1]) == rank]
-    return of_rank or [one for one in listed if rank < 0 or not re.search(r"rank_?\d+", one[0])]
+    """Return the captures of that rank, or those whose names say no rank, or those of the lowest rank.
+
+    Ranks of one program capture the same graphs, and captures that are not the replays' are noticed later.
+    """
+    ranks = [int(said[1]) if (said := re.search(r"rank_?(\d+)", file)) else None for file, _ in listed]
+    if rank < 0:
+        return listed
+    known = sorted(of for of in ranks if of is not None)
+    wanted = rank if rank in ranks else None if None in ranks or not known else known[0]
+    return [one for one, of in zip(listed, ranks, strict=True) if of == wanted]
 
 
 def _may_run(batch: int, batches: list[int], sizes: set[int]) -> bool:

@@ -217,9 +217,10 @@ def _read(
     reader = _reader_of(path)
     files = captures_beside(path, reader.batches_of_replays(), reader.rank) if captures is None else captures
     captured = [(file.name, _reader_of(file.path), file.batch, file.given) for file in files]
-    known = (None,) if called is None else (called.report._compiled, called.calls, called.parameters)
+    model, calls, parameters = (None, [], {}) if called is None else called
+    counted = None if model is None else model._compiled
     with _refusing(path), Progress(text=f"costing the operators of {path.name}"):
-        return Report(reader.report(roofs, steps, mean, *known, captures=captured, counters=counters))
+        return Report(reader.report(roofs, steps, mean, counted, calls, parameters, captured, counters))
 
 
 def _reader_of(path: Path) -> _C.TraceReader:

@@ -35,6 +35,9 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
     if not paths:
         raise ValueError("there are no traces to read")
     merger = _report.RankMerger()
+    for position, path in enumerate(paths):
+        if path in paths[:position]:
+            raise ValueError(f"{path} is given twice: give the trace of each rank once")
     from_names = ranks_of_names(paths)
     read_from: dict[int, Path] = {}
     assumed = []

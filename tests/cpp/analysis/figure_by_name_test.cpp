@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
   of(name) of(kind) of(copied) of(module) of(phase) of(scope) of(op) of(grid) of(block) of(device) of(in_graph)       \
       of(built_for) of(percent_of_time) of(total_ns) of(instances) of(average_ns) of(median_ns) of(min_ns) of(max_ns) \
           of(stddev_ns) of(bytes) of(flops) of(achieved_flops) of(dram_bytes) of(l2_bytes) of(l1_bytes)               \
-              of(dram_intensity) of(l2_intensity) of(l1_intensity) of(dram_bandwidth) of(executed_flops)               \
+              of(dram_intensity) of(l2_intensity) of(l1_intensity) of(dram_bandwidth) of(executed_flops)              \
                   of(lower_bound_time_ns) of(bound) of(percent_of_roof)
 
 // Those that are known or not as a whole: functions give their values.

@@ -211,6 +211,24 @@ TEST(Places, TheRegionOfTheBackwardOnAnotherThread) {
   EXPECT_EQ(net.of("aten::dot"), "model backward");
 }
 
+// Hooks of nodes queue work behind them, as DDP's copies of gradients: the thread stays autograd's in all steps.
+TEST(Places, TheRegionOfTheBackwardBehindWorkOfHooks) {
+  TraceText text;
+  text.module("Net_0", 0, 50);
+  for (const int step : {0, 1, 2}) {
+    const auto at = 100 + 300 * step;
+    text.op("aten::mm", at, 5, R"("Sequence number": )" + std::to_string(step))
+        .range("backward pass", at + 10, 200)
+        .node("MmBackward0", step, at + 20, 50)
+        .op("aten::bmm" + std::to_string(step), at + 30, 10, "", "2")
+        .op("copy_bucket_to_grad", at + 100, 10, "", "2");
+  }
+  const Placed net(text);
+  for (const auto* op : {"aten::bmm0", "aten::bmm1", "aten::bmm2"}) {
+    EXPECT_TRUE(net.of(op).ends_with(" backward in backward pass")) << net.of(op);
+  }
+}
+
 // On the CPU the backward runs on the thread that calls it: another thread's region is none of it.
 TEST(Places, ABackwardOnTheThreadThatCallsIt) {
   const Placed net(TraceText()

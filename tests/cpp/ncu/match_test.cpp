@@ -52,8 +52,8 @@ Output counted_by_ncu(const std::string& letters) {
 }
 
 // The place among ncu's launches, from 1 on, of each launch of the trace; 0: none.
-std::vector<int> places(const Output& output, const DeviceTrace& trace) {
-  const auto counters = counters_for(output, trace, "cuda:0", "8.0");
+std::vector<int> places(const Output& output, const DeviceTrace& trace, std::int64_t steps = 0) {
+  const auto counters = counters_for(output, trace, "cuda:0", "8.0", steps);
   std::vector<int> found;
   for (std::size_t i = 0; i < counters.records.size(); ++i) {
     EXPECT_EQ(counters.records[i].range, i);
@@ -61,8 +61,8 @@ std::vector<int> places(const Output& output, const DeviceTrace& trace) {
   }
   return found;
 }
-std::vector<int> places(const std::string& ncu, const std::string& trace) {
-  return places(counted_by_ncu(ncu), traced(trace));
+std::vector<int> places(const std::string& ncu, const std::string& trace, std::int64_t steps = 0) {
+  return places(counted_by_ncu(ncu), traced(trace), steps);
 }
 
 TEST(NcuMatch, TheSameSequence) { EXPECT_EQ(places("abcab", "abcab"), (std::vector<int>{1, 2, 3, 4, 5})); }
@@ -86,6 +86,15 @@ TEST(NcuMatch, FurtherStepsTakeTheCountersOfOne) {
   EXPECT_EQ(places("abc", "abcabcabc"), (std::vector<int>{1, 2, 3, 1, 2, 3, 1, 2, 3}));
   // A short stretch elsewhere may be other code.
   EXPECT_EQ(places("abcdefghij", "abcdefghijxab"), (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0, 0}));
+}
+
+TEST(NcuMatch, LayersOfOneStepAreNoFurtherSteps) {
+  // Two layers with the same ten kernels, of which ncu counted the first one's.
+  const std::string layer = "abcdefghij";
+  EXPECT_EQ(std::ranges::count(places(layer, layer + layer, 1), 0), 10);
+  EXPECT_EQ(std::ranges::count(places(layer, layer + layer, 2), 0), 0);
+  // Without marks a stretch must be nearly all that ncu counted.
+  EXPECT_EQ(std::ranges::count(places(layer + "xyz" + layer, layer + "xyz" + layer + layer), 0), 10);
 }
 
 TEST(NcuMatch, AnyTwoSequences) {
@@ -156,7 +165,8 @@ TEST(NcuMatch, LongSequencesWithoutAnyLongStretchEnd) {
 
 std::string notes_of(const Output& output, const DeviceTrace& trace) {
   std::string text;
-  for (const auto& note : counters_for(output, trace, "cuda:0", "").notes) text += note.code + ": " + note.text + "\n";
+  for (const auto& note : counters_for(output, trace, "cuda:0", "", 0).notes)
+    text += note.code + ": " + note.text + "\n";
   return text;
 }
 

@@ -134,9 +134,22 @@ TEST(NcuOutput, OtherDecimalPointsAreRefused) {
 TEST(NcuOutput, RowsOfAnotherLengthAreLeftOut) {
   std::string text(kRaw);
   text += "\"1\",\"7\",\"g\"\n";
-  text += "\"2\",\"7\",\"cut";
+  text += "\"2\",\"7\",\"cut\"\n";
   EXPECT_EQ(read(text).damaged_rows, 2);
   EXPECT_EQ(read(text).kernels.size(), 1U);
+}
+
+TEST(NcuOutput, ATextThatEndsInARowIsRefused) {
+  const auto row = kRaw.find("\"0\",\"7\"");
+  for (const auto cut : {row + 3, row + 20, kRaw.find("1,002.25") + 4, kRaw.find("\"50\"") + 2}) {
+    try {
+      read(kRaw.substr(0, cut));
+      FAIL() << cut;
+    } catch (const NcuError& error) {
+      EXPECT_STREQ(error.what(), "it is cut off: its last row is not whole");
+    }
+  }
+  EXPECT_EQ(read(kRaw.substr(0, kRaw.find("\"50\"") + 4)).kernels.size(), 1U);  // without the line's end alone
 }
 
 TEST(NcuOutput, DamagedTextsEndInASentence) {

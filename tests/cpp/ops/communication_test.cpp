@@ -72,25 +72,16 @@ const std::vector<CostCase> kCases = together({
                      "c10d::_allgather_base_", "c10d::gather_", "c10d::gather_into_tensor_", "c10d::alltoall_"}),
     each(scattering, {"c10d::scatter_", "c10d::reduce_scatter_", "c10d::reduce_scatter_tensor_coalesced_",
                       "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}),
-    each(
-        [](const char* op) {
-          return functional(op, {2, 3}, {2, 3}, kOwn, kOwn);
-        },
-        {"_c10d_functional::all_reduce", "_c10d_functional::all_reduce_coalesced",
-         "_c10d_functional::all_to_all_single", "_c10d_functional::broadcast",
-         "_c10d_functional_autograd::all_to_all_single", "_dtensor::shard_dim_alltoall"}),
-    each(
-        [](const char* op) {
-          return functional(op, {2, 3}, {8, 3}, kOwn, kAll);
-        },
-        {"_c10d_functional::all_gather_into_tensor", "_c10d_functional::all_gather_into_tensor_coalesced",
-         "_c10d_functional_autograd::all_gather_into_tensor"}),
-    each(
-        [](const char* op) {
-          return functional(op, {8, 3}, {2, 3}, kAll, kOwn);
-        },
-        {"_c10d_functional::reduce_scatter_tensor", "_c10d_functional::reduce_scatter_tensor_coalesced",
-         "_c10d_functional_autograd::reduce_scatter_tensor"}),
+    each([](const char* op) { return functional(op, {2, 3}, {2, 3}, kOwn, kOwn); },
+         {"_c10d_functional::all_reduce", "_c10d_functional::all_reduce_coalesced",
+          "_c10d_functional::all_to_all_single", "_c10d_functional::broadcast",
+          "_c10d_functional_autograd::all_to_all_single", "_dtensor::shard_dim_alltoall"}),
+    each([](const char* op) { return functional(op, {2, 3}, {8, 3}, kOwn, kAll); },
+         {"_c10d_functional::all_gather_into_tensor", "_c10d_functional::all_gather_into_tensor_coalesced",
+          "_c10d_functional_autograd::all_gather_into_tensor"}),
+    each([](const char* op) { return functional(op, {8, 3}, {2, 3}, kAll, kOwn); },
+         {"_c10d_functional::reduce_scatter_tensor", "_c10d_functional::reduce_scatter_tensor_coalesced",
+          "_c10d_functional_autograd::reduce_scatter_tensor"}),
     each(free_of_cost, {"_c10d_functional::wait_tensor", "_c10d_functional::wait_tensors",
                         "_c10d_functional::_wrap_tensor_autograd"}),
 });

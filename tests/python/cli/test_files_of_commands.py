@@ -27,7 +27,10 @@ LINES = {
     "html": ("r.json", "-o --json"),
     "plot": ("r.json --before s.json", "-o --json"),
     "trace": ("r.json", "-o --json"),
-    "import": ("t.json --device roofs.json --model m.py:model --inputs n.py:inputs", "-o --json --csv"),
+    "import": (
+        "t.json --device roofs.json --model m.py:model --inputs n.py:inputs --ncu c.csv --capture g.json",
+        "-o --json --csv",
+    ),
     "compare": ("r.json s.json", "--json --html"),
     "merge": ("r.json s.json", "-o --json --csv"),
     "scaling": ("r.json s.json", "--json -o --plot"),
@@ -68,7 +71,7 @@ def _folder(tmp_path, monkeypatch):
     Path("l.py").write_text("def loss(output):\n    return output.sum()\n")
     Path("b.toml").write_text('[total]\nmacs = "<= 1 G"\n')
     Path("package").mkdir()
-    for name in ("t.json", "saved.pt2", "package/inner.py"):
+    for name in ("t.json", "c.csv", "g.json", "saved.pt2", "package/inner.py"):
         Path(name).write_text("what is in it is not looked at")
     return tmp_path
 
