@@ -169,6 +169,7 @@ constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_vi
 }
 
 inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
+inline constexpr std::string_view kLowerLegend = ">=: a lower limit, an op without a known cost is in it";
 inline constexpr std::string_view kDramLegend = "DRAM: bytes to and from the device's memory, by hardware counters";
 
 // The figures of every row, self figures included.
@@ -256,7 +257,7 @@ inline constexpr std::tuple kFigures{
     figure_entry("executed_flops", "executed", Unit::operations, &Figures::executed_flops, {.needs = facts::counters}),
     figure_entry("kernel_count", "kernels", Unit::count, &Figures::kernel_count, {.needs = facts::device}),
     figure_entry("incomplete", "incomplete", Unit::flag, &Figures::incomplete,
-                 {.legend = {">=: a lower limit, an op without a known cost is in it", facts::incomplete},
+                 {.legend = {kLowerLegend, facts::incomplete},
                   .hints = {{{kUpperLegend, facts::incomplete | facts::time | facts::roofs},
                              {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
 };
@@ -386,13 +387,15 @@ inline constexpr std::tuple kRankFields{
                  {.needs = facts::time, .legend = {"waiting: in collectives, until the last rank called"}}),
     figure_entry("idle", "idle", Unit::nanoseconds, &Rank::idle_ns,
                  {.needs = facts::time, .legend = {"idle: wall - compute - exposed"}}),
-    figure_entry("macs", "MACs", Unit::macs, &Rank::macs),
-    figure_entry("flops", "FLOPs", Unit::operations, &Rank::flops),
-    figure_entry("bytes", "bytes", Unit::bytes, &Rank::bytes),
-    figure_entry("lower_bound", "lower bound", Unit::nanoseconds, &Rank::lower_bound_ns),
+    figure_entry("macs", "MACs", Unit::macs, &Rank::macs, {.limit = Limit::lower}),
+    figure_entry("flops", "FLOPs", Unit::operations, &Rank::flops, {.limit = Limit::lower}),
+    figure_entry("bytes", "bytes", Unit::bytes, &Rank::bytes, {.limit = Limit::lower}),
+    figure_entry("lower_bound", "lower bound", Unit::nanoseconds, &Rank::lower_bound_ns, {.limit = Limit::lower}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &Rank::percent_of_roof,
-                 {.aliases = {"roof"}, .needs = facts::time}),
+                 {.aliases = {"roof"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("peak_memory", "peak memory", Unit::bytes, &Rank::peak_memory),
+    figure_entry("incomplete", "incomplete", Unit::flag, &Rank::incomplete,
+                 {.legend = {kLowerLegend, facts::incomplete}}),
 };
 
 // The fields of a collective: all calls of one in a module, phase, group and size.

@@ -237,6 +237,7 @@ void for_each_member(Of<Rank>, Visitor&& visit) {
   visit("lower_bound_ns", &Rank::lower_bound_ns, Written::unless_default);
   visit("percent_of_roof", &Rank::percent_of_roof, Written::unless_default);
   visit("peak_memory", &Rank::peak_memory, Written::unless_default);
+  visit("incomplete", &Rank::incomplete, Written::unless_default);
   visit("macs", &Rank::macs, Written::always);
   visit("flops", &Rank::flops, Written::always);
   visit("bytes", &Rank::bytes, Written::always);

@@ -125,8 +125,9 @@ template <class Row>
 Cell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
   const Figures* figures = detail::figures_in(row, column.of_self);
-  const std::string_view limit =
-      figures != nullptr && figures->incomplete && value.number ? to_string(column.info->limit) : "";
+  bool incomplete = figures != nullptr && figures->incomplete;
+  if constexpr (std::is_same_v<Row, Rank>) incomplete = row.incomplete;
+  const std::string_view limit = incomplete && value.number ? to_string(column.info->limit) : "";
   const bool of_integers =
       figures != nullptr && value.number && column.info->unit == Unit::flops_per_second && figures->counts_integers();
   const std::string text = cell_text(value, column.info->unit) + (of_integers ? "op/s" : "");

@@ -330,6 +330,7 @@ class Rank:
     lower_bound: Final[float | None]
     percent_of_roof: Final[float | None]
     peak_memory: Final[int | None]
+    incomplete: Final[bool]
 
 class Collective:
     name: Final[str]

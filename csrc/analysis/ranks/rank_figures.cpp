@@ -191,6 +191,7 @@ Rank rank_line(const ProfileData& data, const RooflineRow& total, std::int64_t r
   line.lower_bound_ns = total.lower_bound_time_ns;
   line.percent_of_roof = total.percent_of_roof;
   line.peak_memory = data.peak_memory;
+  line.incomplete = total.incomplete;
   line.macs = total.macs;
   line.flops = total.flops;
   line.bytes = total.bytes;

@@ -34,6 +34,7 @@ struct Rank {
   std::int64_t macs = 0;
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
+  bool incomplete = false;  // an op without a known cost ran: its work is a lower limit
 
   std::optional<std::int64_t> known_steps() const { return steps > 0 ? std::optional(steps) : std::nullopt; }
   bool operator==(const Rank&) const = default;

@@ -39,13 +39,13 @@ class RankedDevice:
     throughput_per_watt: float | None  # of the TDP: samples per joule
     tdp: float | None  # W
     compute_bound: float  # 0-1: the part of the time of ops whose arithmetic takes longer than their bytes
-    memory_needed: int  # weights, and activations where they are known
+    memory_needed: int | None  # weights, and activations where they are known; None: a trace has no weights
     memory: int | None  # of the device
 
     @property
     def fits(self) -> bool | None:
         """None where the device's memory is not known."""
-        return None if self.memory is None else self.memory_needed <= self.memory
+        return None if self.memory is None or self.memory_needed is None else self.memory_needed <= self.memory
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +93,7 @@ class Ranking(StoredResult):
 def _cells(device: RankedDevice) -> Sequence[_report.Cell]:
     memory = fields["bytes"].text(device.memory_needed)
     if device.memory is not None:
-        memory += f" of {fields['bytes'].text(device.memory)}" + ("" if device.fits else ": does not fit")
+        memory += f" of {fields['bytes'].text(device.memory)}" + (": does not fit" if device.fits is False else "")
     return (
         _report.Cell(device.device),
         cell("time", device.time),
@@ -113,6 +113,7 @@ def ranked(report: _report.Report, devices: Iterable[Device], options: Options) 
     predictor = _report.Predictor(report, compiled_options(options))
     parameters = _report.PredictionParameters.shipped()
     weights, activations = predictor.memory
+    needed = None if report.total.param_bytes is None else weights + (activations or 0)
     found, left_out = [], []
     for device in given or names():
         roofs = roofs_of(device)
@@ -135,7 +136,7 @@ def ranked(report: _report.Report, devices: Iterable[Device], options: Options) 
                 throughput_per_watt=throughput / facts.tdp_watts if facts.tdp_watts else None,
                 tdp=facts.tdp_watts or None,
                 compute_bound=compute_bound / time,
-                memory_needed=weights + (activations or 0),
+                memory_needed=needed,
                 memory=facts.memory_bytes or None,
             )
         )

@@ -108,6 +108,15 @@ def test_memory_is_that_of_weights_and_activations():
     assert "does not fit" not in fat.predict_all(["B200"]).table()
 
 
+def test_memory_is_not_known_of_a_trace_without_a_model():
+    stored = counted(mlp, 4, 64).to_dict() | {"imported": "torch.profiler"}
+    for module in stored["modules"]:
+        module["params_known"] = False
+    ranking = roofprof.Report.from_dict(stored).predict_all(["T4"])
+    assert (ranking[0].memory_needed, ranking[0].fits) == (None, None)
+    assert "n/a of" in ranking.table()
+
+
 def test_devices_of_any_kind(tmp_path):
     by_hand = roofs({"fp32": 1e12}, {"DRAM": (1e11, 0)})
     roofprof.Ceilings.save(by_hand, tmp_path / "roofs.json")
