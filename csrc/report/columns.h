@@ -125,8 +125,13 @@ template <class Row>
 Cell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
   const Figures* figures = detail::figures_in(row, column.of_self);
-  bool incomplete = figures != nullptr && figures->incomplete;
-  if constexpr (std::is_same_v<Row, Rank>) incomplete = row.incomplete;
+  const bool incomplete = [&] {
+    if constexpr (std::is_same_v<Row, Rank>) {
+      return row.incomplete;
+    } else {
+      return figures != nullptr && figures->incomplete;
+    }
+  }();
   const std::string_view limit = incomplete && value.number ? to_string(column.info->limit) : "";
   const bool of_integers =
       figures != nullptr && value.number && column.info->unit == Unit::flops_per_second && figures->counts_integers();

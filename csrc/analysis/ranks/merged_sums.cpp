@@ -258,13 +258,15 @@ void MergedSums::add_devices(const ProfileData& data, const MergedIndices& indic
 
 void MergedSums::add_tokens(const ProfileData& data) {
   for (const auto& calls : data.token_calls) {
-    const TokenCalls fresh = {.region = calls.region, .least_context = calls.least_context};
+    const TokenCalls fresh = {
+        .region = calls.region, .least_context = calls.least_context, .most_context = calls.most_context};
     TokenCalls& sum = tokens_[place_of(token_places_, calls.region, tokens_, fresh)];
     sum.calls = saturating_add(sum.calls, calls.calls);
     sum.sequences = saturating_add(sum.sequences, calls.sequences);
     sum.tokens = saturating_add(sum.tokens, calls.tokens);
-    sum.least_context = std::min(sum.least_context, calls.least_context);
-    sum.most_context = std::max(sum.most_context, calls.most_context);
+    const bool known = sum.most_context >= 0 && calls.most_context >= 0;
+    sum.least_context = known ? std::min(sum.least_context, calls.least_context) : -1;
+    sum.most_context = known ? std::max(sum.most_context, calls.most_context) : -1;
     sum.cache_bytes = saturating_add(sum.cache_bytes, calls.cache_bytes);
     sum.weight_bytes = saturating_add(sum.weight_bytes, calls.weight_bytes);
   }

@@ -193,7 +193,7 @@ def test_the_command_takes_files_and_patterns(three, tmp_path, capsys):
     assert main(["import", str(tmp_path / "none*.json")]) == 2
     assert re.search(r"no file matches .*none\*.json", capsys.readouterr().err)
     assert main(["import", str(three[0]), str(three[0])]) == 2
-    assert "rank 0 is there already" in capsys.readouterr().err
+    assert "is given twice" in capsys.readouterr().err
 
 
 PROGRAM = """

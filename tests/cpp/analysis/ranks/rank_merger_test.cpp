@@ -61,6 +61,40 @@ std::vector<std::string> codes_of(const ProfileData& data) {
   return codes;
 }
 
+TEST(RankMerger, ContextsAreTheExtremesAndNotKnownWhereOneRanksAreNot) {
+  for (const bool known : {true, false}) {
+    RankMerger merger;
+    for (const std::int64_t rank : {0, 1}) {
+      OfRank one(rank, 100);
+      one.data.token_calls = {{.region = "decode", .calls = 1, .sequences = 1, .tokens = 1}};
+      auto& calls = one.data.token_calls.front();
+      calls.least_context = known || rank == 0 ? 100 + rank : -1;
+      calls.most_context = known || rank == 0 ? 200 + rank : -1;
+      merger.add(one.data, "r.json");
+    }
+    const auto calls = merger.finish().token_calls.front();
+    EXPECT_EQ(calls.tokens, 2);
+    EXPECT_EQ(calls.least_context, known ? 100 : -1);
+    EXPECT_EQ(calls.most_context, known ? 201 : -1);
+  }
+}
+
+TEST(RankMerger, LowerLimitsOfARankAreMarked) {
+  RankMerger merger;
+  for (const std::int64_t rank : {0, 1}) {
+    OfRank one(rank, 100);
+    if (rank == 1) {
+      one.data.ops.front().costed = false;
+      one.data.ops.front().work = {};
+    }
+    merger.add(one.data, "r.json");
+  }
+  const auto data = merger.finish();
+  const auto& ranks = std::get<MergedRanks>(data.kind).ranks;
+  EXPECT_FALSE(ranks[0].incomplete);
+  EXPECT_TRUE(ranks[1].incomplete);
+}
+
 TEST(RankMerger, WorkAndTimesAreSumsAndRowsKnowTheirExtremes) {
   RankMerger merger;
   for (const auto& [rank, ns] : {std::pair(2, 500), std::pair(0, 100), std::pair(1, 200)}) {
