@@ -50,8 +50,8 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
     if not batches:
         return []
     if not details.is_file():
-        files = [one for one in sorted(details.parent.glob("*.json*")) if one.name.endswith((".json", ".json.gz"))]
-        return [_found(one, 0) for one in files if _of_rank([(one.name, 0)], rank)]
+        names = sorted(one.name for one in details.parent.glob("*.json*") if one.name.endswith((".json", ".json.gz")))
+        return [_found(details.parent / name, 0) for name, _ in _of_rank([(name, 0) for name in names], rank)]
     refuse = f"give the captures by name, or {NONE!r} to go without"
     try:
         entries = json.loads(details.read_bytes())

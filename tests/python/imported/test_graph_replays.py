@@ -10,6 +10,7 @@ import pytest
 
 import roofprof
 from roofprof.cli import main
+from roofprof.profiling.captures import captures_beside
 
 FOLDER = Path(os.environ.get("ROOFPROF_TRACES", "/nonexistent"))
 
@@ -25,6 +26,8 @@ SGLANG = {
     "capture": "capture_traces/bs_32_rank0.json.gz",
     "root": "Qwen3Model_0",
     "macs": 32 * 36 * (4096 * (32 + 8 + 8) * 128 + 32 * 128 * 4096 + 4096 * 2 * 12288 + 12288 * 4096),
+    # The step's annotation: 32 queries, one a request, that see 32785 keys together; keys and values of 128 each.
+    "attention": 36 * 32 * (128 + 128) * 32785,
     # Outside of that module, in the graph too: the head, 151936 words.
     "head": ("LogitsProcessor_0", 32 * 4096 * 151936),
 }
@@ -33,6 +36,7 @@ VLLM = {
     "capture": "capture_traces/graph_capture_rank_0.1773709742341309550.pt.trace.json.gz",
     "root": "GptOssForCausalLM_0",
     "macs": 32 * 24 * (2880 * (64 + 8 + 8) * 64 + 64 * 64 * 2880 + 2880 * 32),
+    "attention": 24 * 64 * (64 + 64) * 55086,
     "head": ("LogitsProcessor_0", 32 * 2880 * 201088),  # it ran outside of the graph
 }
 
@@ -64,7 +68,7 @@ def notes(report, code):
 @recorded
 @pytest.mark.parametrize("engine", [SGLANG, VLLM], ids=["sglang", "vllm"])
 def test_replays_of_serving_engines(engine):
-    """All of the replay's kernel time has an operator and a module; linears have the MACs of the model's sizes."""
+    """All of the replay's kernel time has an operator and a module; MACs are those of the model's sizes and the step."""
     path = FOLDER / engine["trace"]
     whole = replayed_ns(path)
     without = roofprof.from_trace(path, capture="none")
@@ -79,7 +83,7 @@ def test_replays_of_serving_engines(engine):
     before = sum(row.self_time or 0 for row in without.rows if "_" in row.path and "(outside)" not in row.path)
     assert (in_modules - before) * 1e9 > 0.95 * whole
     head, macs = engine["head"]
-    assert report.row(engine["root"]).macs == engine["macs"]
+    assert report.row(engine["root"]).macs == engine["macs"] + engine["attention"]
     assert report.row(head).macs == macs
     (note,) = notes(report, "graph-captures")
     assert engine["capture"] in note
@@ -185,6 +189,18 @@ def test_captures_of_other_ranks_are_not_taken(beside):
     content = {"distributedInfo": {"rank": 0}, "traceEvents": replays_of(2, 3)}
     beside.write_text(json.dumps(content))
     assert roofprof.from_trace(beside).total.macs == (2 + 4) * 64 * 16
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_rank_takes_its_own_captures_else_those_of_the_lowest_rank(tmp_path, listed):
+    names = [f"bs_{batch}_rank{rank}.json" for batch in (2, 4) for rank in (1, 2)]
+    for name in names:
+        write(tmp_path / "capture_traces" / name, capture_of(4))
+    if listed:
+        write_details(tmp_path, dict.fromkeys(names, 4))
+    for rank, taken in ((1, 1), (2, 2), (5, 1)):
+        found = captures_beside(tmp_path / "trace.json", [4], rank)
+        assert {file.path.name for file in found} == {f"bs_2_rank{taken}.json", f"bs_4_rank{taken}.json"}
 
 
 def test_replays_of_unknown_batches_need_a_capture(beside):
