@@ -22,7 +22,7 @@ struct Exposed {
   std::int64_t time_ns = 0;
   std::int64_t needed_ns = 0;  // of it, by the network's roof
   std::string backend;         // of the collective with most of it
-  std::int64_t hidden_ns = 0;  // beside it: time of collectives' kernels that other kernels of the device hid
+  std::int64_t hidden_ns = 0;  // not part of it: other kernels of the device hid this time of collectives' kernels
 
   Exposed& operator+=(const Exposed& other);
 };

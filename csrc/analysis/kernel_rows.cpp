@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+
 #include "analysis/derivations.h"
 #include "analysis/kernel_arch.h"
 #include "analysis/measured.h"

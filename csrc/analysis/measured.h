@@ -30,7 +30,8 @@ class CounterReader {
   Measured read(const CounterValues& values) const;
   // Of all launches of a kernel; unknown where some were not counted.
   Measured read(const KernelBucket& kernel) const;
-  // What all launches of a kernel executed, by the type that it is held against; unknown where some were not counted.
+  // Returns the operations that all launches of a kernel executed, by the type that they are held against; empty where
+  // some launches were not counted.
   std::optional<std::array<double, kDTypeCount>> operations(const KernelBucket& kernel) const;
 
  private:

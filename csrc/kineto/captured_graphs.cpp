@@ -229,12 +229,7 @@ std::string CapturedGraphs::difference(const Sequence& records, const CapturedGr
 
 // Returns the innermost op around a launch of the capture.
 std::int32_t CapturedGraphs::op_around(const CapturedGraph& graph, std::size_t launch) const {
-  const auto& host = captures_[graph.capture].trace.host;
-  auto event = graph.launches[launch];
-  while (event != kNone && host[at(event)].kind != HostKind::op) {
-    event = trees_[graph.capture].parents[at(event)];
-  }
-  return event;
+  return innermost_op(captures_[graph.capture].trace.host, trees_[graph.capture], graph.launches[launch]);
 }
 
 // Returns how many kernels speak against a match by order alone: equal calls of an op launch equal kernels, and

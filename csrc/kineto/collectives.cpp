@@ -9,6 +9,7 @@
 
 #include "core/phrases.h"
 #include "kineto/json_text.h"
+#include "kineto/recorded_arguments.h"
 
 namespace roofprof::kineto {
 
@@ -53,39 +54,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOperato
 std::string_view operator_of(std::string_view name) {
   const auto* found = std::ranges::find(kOperators, name, &std::pair<std::string_view, std::string_view>::first);
   return found == kOperators.end() ? std::string_view{} : found->second;
-}
-
-struct ElementType {
-  std::string_view name;  // in c10d's records
-  std::string_view cpp;   // in the types of arguments
-  DType dtype;
-  std::int64_t bytes;
-};
-constexpr std::array<ElementType, 18> kElements = {{
-    {"Float", "float", DType::fp32, 4},
-    {"Double", "double", DType::fp64, 8},
-    {"Half", "c10::Half", DType::fp16, 2},
-    {"BFloat16", "c10::BFloat16", DType::bf16, 2},
-    {"Float8_e4m3fn", "c10::Float8_e4m3fn", DType::fp8, 1},
-    {"Float8_e5m2", "c10::Float8_e5m2", DType::fp8, 1},
-    {"Float8_e4m3fnuz", "c10::Float8_e4m3fnuz", DType::fp8, 1},
-    {"Float8_e5m2fnuz", "c10::Float8_e5m2fnuz", DType::fp8, 1},
-    {"Long", "long int", DType::int64, 8},
-    {"Long", "long", DType::int64, 8},
-    {"Long", "long long", DType::int64, 8},
-    {"Int", "int", DType::int32, 4},
-    {"Short", "short int", DType::int16, 2},
-    {"Char", "signed char", DType::int8, 1},
-    {"Byte", "unsigned char", DType::uint8, 1},
-    {"Bool", "bool", DType::boolean, 1},
-    {"ComplexFloat", "c10::complex<float>", DType::fp32, 8},
-    {"ComplexDouble", "c10::complex<double>", DType::fp64, 16},
-}};
-
-const ElementType* element_of(std::string_view name) {
-  const auto* found =
-      std::ranges::find_if(kElements, [&](const ElementType& type) { return type.name == name || type.cpp == name; });
-  return found == kElements.end() ? nullptr : found;
 }
 
 // Returns the number of elements of one tensor's "[8, 1024]"; kNone for anything else.

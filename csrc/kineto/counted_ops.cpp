@@ -26,6 +26,11 @@ int rank_of(HostKind kind) {
 
 }  // namespace
 
+std::int32_t innermost_op(const std::vector<HostEvent>& events, const HostTree& tree, std::int32_t event) {
+  while (event != kNone && events[at(event)].kind != HostKind::op) event = tree.parents[at(event)];
+  return event;
+}
+
 HostTree host_tree(std::vector<HostEvent>& events) {
   std::ranges::stable_sort(events, {}, [](const HostEvent& event) {
     return std::tuple(event.begin_ns, -event.end_ns, rank_of(event.kind),

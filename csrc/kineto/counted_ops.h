@@ -25,6 +25,9 @@ struct HostTree {
 // them: these are taken to end there.
 HostTree host_tree(std::vector<HostEvent>& events);
 
+// Returns the innermost op around an event, or the event itself if it is one; kNone: there is none.
+std::int32_t innermost_op(const std::vector<HostEvent>& events, const HostTree& tree, std::int32_t event);
+
 // Answers what is known of operators: kineto/importer asks torch, a test has its own answers.
 class CallCosts {
  public:

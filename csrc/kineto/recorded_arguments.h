@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kineto/trace.h"
+#include "roofprof/dtype.h"
 
 namespace roofprof::kineto {
 
@@ -23,6 +25,15 @@ struct RecordedArgument {
   std::string value;  // of other: as Python prints it, "[1, 1]", "True"
   bool operator==(const RecordedArgument&) const = default;
 };
+
+struct ElementType {
+  std::string_view name;  // in c10d's records: "BFloat16"
+  std::string_view cpp;   // C++'s, in the types of arguments: "c10::BFloat16"
+  DType dtype;
+  std::int64_t bytes;
+};
+// Returns the type of that name, of either kind; null: it is not known.
+const ElementType* element_of(std::string_view name);
 
 // Returns the arguments in the schema's order. Sizes below 0 and lists that do not fit each other make an argument
 // `absent`.

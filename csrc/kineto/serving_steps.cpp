@@ -1,10 +1,10 @@
 #include "kineto/serving_steps.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/note_codes.h"
@@ -146,22 +146,6 @@ bool writes_cache(std::string_view op) {
   return op.find("::reshape_and_cache") != op.npos || op == "sglang::store_cache";
 }
 
-// Returns 0 if it is not known.
-std::int64_t bytes_of_type(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, std::int64_t>, 10> kTypes = {{{"c10::BFloat16", 2},
-                                                                                 {"c10::Half", 2},
-                                                                                 {"float", 4},
-                                                                                 {"unsigned char", 1},
-                                                                                 {"signed char", 1},
-                                                                                 {"c10::Float8_e4m3fn", 1},
-                                                                                 {"c10::Float8_e4m3fnuz", 1},
-                                                                                 {"c10::Float8_e5m2", 1},
-                                                                                 {"c10::Float8_e5m2fnuz", 1},
-                                                                                 {"char", 1}}};
-  const auto* const known = std::ranges::find(kTypes, type, &std::pair<std::string_view, std::int64_t>::first);
-  return known == kTypes.end() ? 0 : known->second;
-}
-
 class Finder {
  public:
   Finder(Trace& trace, const HostTree& tree)
@@ -180,7 +164,7 @@ class Finder {
   void find_windows() {
     for (const auto& record : trace_.device.records) {
       if (record.kind != KernelKind::kernel) continue;
-      if (trace_.device.names[record.name].find("Sliding") != std::string::npos) windows_[record.correlation] = true;
+      if (trace_.device.names[record.name].find("Sliding") != std::string::npos) windows_.insert(record.correlation);
     }
   }
 
@@ -203,7 +187,7 @@ class Finder {
         write_cache(i, call);
       }
     } else if (event.kind == HostKind::launch && attention_[i] != kNone && windows_.contains(event.correlation)) {
-      has_window_[at(attention_[i])] = true;
+      has_window_.insert(at(attention_[i]));
     }
   }
 
@@ -239,10 +223,11 @@ class Finder {
     constexpr std::size_t kCache = 2;
     const auto arguments = arguments_of(call);
     if (arguments.size() <= kCache || arguments[kCache].tensors.size() != 1) return;
-    last_cache_bytes_ = bytes_of_type(arguments[kCache].tensors.front().type);
+    const auto* type = element_of(arguments[kCache].tensors.front().type);
+    last_cache_bytes_ = type == nullptr ? 0 : type->bytes;  // 0: not known
     if (attention_[i] == kNone) return;
     cache_bytes_[at(attention_[i])] = last_cache_bytes_;
-    wrote_[at(attention_[i])] = true;
+    wrote_.insert(at(attention_[i]));
   }
 
   void give_facts(std::size_t i) {
@@ -280,10 +265,10 @@ class Finder {
   std::vector<std::size_t> calls_;       // of attention
   std::vector<std::pair<ServingStep, std::uint32_t>> all_;  // with the number of the annotation's name
   std::unordered_map<std::uint32_t, std::int32_t> by_name_;
-  std::unordered_map<std::uint64_t, bool> windows_;  // by correlation
+  std::unordered_set<std::uint64_t> windows_;  // correlations
   std::unordered_map<std::size_t, std::int64_t> cache_bytes_;
-  std::unordered_map<std::size_t, bool> has_window_;
-  std::unordered_map<std::size_t, bool> wrote_;
+  std::unordered_set<std::size_t> has_window_;
+  std::unordered_set<std::size_t> wrote_;
   std::int64_t last_cache_bytes_ = 0;
   std::map<std::string_view, TokenCalls> tokens_;
   std::map<std::pair<std::int32_t, std::vector<std::pair<std::string, std::int64_t>>>, std::int32_t> with_facts_;

@@ -289,12 +289,6 @@ class Import {
     }
   }
 
-  // Returns the innermost op around a launch that belongs to no op that counts.
-  std::int32_t innermost_op(std::int32_t event) const {
-    while (event != kNone && trace_.host[at(event)].kind != HostKind::op) event = tree_.parents[at(event)];
-    return event;
-  }
-
   LaunchId launch_id(LaunchKey key) {
     const std::pair id(key.key, key.op);
     const auto [known, fresh] = launch_ids_.try_emplace(id, static_cast<LaunchId>(launches_.size()));
@@ -340,7 +334,7 @@ class Import {
         record.launch = launch_of_function(function, place);
       } else if (launches_graph(trace_.names[trace_.host[at(launcher)].name])) {
         record.launch = launch_id({{kReplayOperator, place, kOwnKernels}, std::string(kGraphReplay)});
-      } else if (const auto op = innermost_op(launcher); op != kNone) {
+      } else if (const auto op = innermost_op(trace_.host, tree_, launcher); op != kNone) {
         const auto name = trace_.host[at(op)].name;
         record.launch = launch_id({{number_of(name), place, kOwnKernels}, trace_.names[name]});
       } else if (place != Owner{kOutside}) {

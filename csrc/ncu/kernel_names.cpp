@@ -1,12 +1,10 @@
 #include "ncu/kernel_names.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <utility>
+
+#include "core/kernel_names.h"
 
 namespace roofprof::ncu {
 
@@ -16,15 +14,6 @@ constexpr std::string_view kUnnamed = "@unnamed";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool in_identifier(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
-std::string demangled_name(std::string_view name) {
-  std::string text(name);
-  if (!text.starts_with("_Z")) return text;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status),
-                                                          &std::free);
-  return status == 0 && plain != nullptr ? std::string(plain.get()) : text;
-}
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -113,7 +102,7 @@ std::size_t parameters_of(std::string_view text) {
 }  // namespace
 
 std::string plain_name(std::string_view name) {
-  auto text = demangled_name(name);
+  auto text = demangled(std::string(name));
   if (text.starts_with("void ")) text.erase(0, 5);
   std::erase(text, ' ');
   replace_all(text, "(anonymousnamespace)", kUnnamed);

@@ -7,6 +7,7 @@
 
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "join/device_launches.h"
 #include "ncu/counters.h"
 
 namespace roofprof::ncu {
@@ -80,7 +81,7 @@ RunRecord record_of(const Output& output) {
 
   Pass pass;
   Pass::Op bucket;
-  bucket.op = "(no operator)";
+  bucket.op = kNoOperator;
   bucket.owner = {kOutside};
   bucket.number = 1;
   bucket.costed = false;

@@ -66,17 +66,11 @@ Shape tokens_first(const OpCall& call, std::string_view longest_queries, std::st
           std::min(queries, call.integer(longest_queries, queries))};
 }
 
-// Returns the pairs that a causal mask leaves: a triangle over the square part, and whole rows of keys in the rest.
-std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys, Causal causal) {
-  const std::int64_t square = std::min(queries, keys);
-  const std::int64_t beside =
-      causal == Causal::from_first ? product({queries - square, keys}) : product({queries, keys - square});
-  return saturating_add(product({square, square + 1}) / 2, beside);
-}
-
 std::int64_t seen_scores(const Shape& shape, Causal causal) {
   if (causal == Causal::no || shape.sequence == 0) return shape.scores();
-  const std::int64_t pairs = causal_pairs(shape.sequence, shape.keys, causal);
+  // From the first key on, each key is seen by the queries after it: the same, with both exchanged.
+  const std::int64_t pairs = causal == Causal::from_first ? causal_pairs(shape.keys, shape.sequence)
+                                                          : causal_pairs(shape.sequence, shape.keys);
   return product({shape.heads, product({pairs, shape.queries}) / shape.sequence});
 }
 

@@ -101,6 +101,11 @@ bool gives_number(const OpCall& call, std::string_view argument) {
   return !std::isnan(call.number(argument, std::numeric_limits<double>::quiet_NaN()));
 }
 
+std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys) {
+  const std::int64_t square = std::min(queries, keys);
+  return saturating_add(product({square, square + 1}) / 2, product({queries, keys - square}));
+}
+
 std::int64_t ceil_log2(std::int64_t n) {
   return n <= 1 ? 0 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
 }

@@ -37,6 +37,10 @@ std::int64_t blend_operations(const OpCall& call);
 // Returns whether the call gives that number, and does not leave it None. The line has to declare it.
 bool gives_number(const OpCall& call, std::string_view argument);
 
+// Returns the pairs of a query and a key that a causal mask leaves if the last query sees all keys: a triangle over the
+// square part, and whole rows of keys in the rest.
+std::int64_t causal_pairs(std::int64_t queries, std::int64_t keys);
+
 // Returns the number of times that n can be halved: the comparisons of a binary search among n.
 std::int64_t ceil_log2(std::int64_t n);
 

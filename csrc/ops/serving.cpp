@@ -284,11 +284,6 @@ void paged_attention_bytes(const OpCall& call, Work& work) {
 
 // ---- flash-attn's own entry points
 
-std::int64_t triangle(std::int64_t queries, std::int64_t keys) {
-  const auto square = std::min(queries, keys);
-  return saturating_add(product({square, square + 1}) / 2, product({queries, keys - square}));
-}
-
 bool masks_future(const OpCall& call) { return call.boolean("causal", false) || call.boolean("is_causal", false); }
 
 bool has_window(const OpCall& call) {
@@ -313,7 +308,7 @@ Step ragged_step(const OpCall& call) {
   const bool exact = product({sequences, call.integer("max_seqlen_q", 0)}) == tokens &&
                      product({sequences, call.integer("max_seqlen_k", 0)}) == keys;
   const auto pairs = product({sequences, queries_each, keys_each});
-  const auto causal = masks_future(call) ? product({sequences, triangle(queries_each, keys_each)}) : pairs;
+  const auto causal = masks_future(call) ? product({sequences, causal_pairs(queries_each, keys_each)}) : pairs;
   return {pairs, causal, keys, exact};
 }
 
@@ -342,7 +337,7 @@ void batched_attention(const OpCall& call, std::int64_t /*weight*/, Work& work) 
   const auto queries = query.size(1);
   const auto keys = call.tensor("k").size(1);
   Step step{product({batch, queries, keys}), 0, keys, true};
-  step.causal_pairs = masks_future(call) ? product({batch, triangle(queries, keys)}) : step.pairs;
+  step.causal_pairs = masks_future(call) ? product({batch, causal_pairs(queries, keys)}) : step.pairs;
   if (has_window(call)) step = {product({batch, queries}), product({batch, queries}), keys, false};
   add_attention(step, query.size(-2), saturating_add(query.size(-1), call.tensor("v").size(-1)), query, work);
 }

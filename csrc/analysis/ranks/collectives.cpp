@@ -146,7 +146,7 @@ bool synchronizes(CollectiveKind kind) {
   }
 }
 
-// Returns whether all ranks give a call the same size: of one that gives parts of its own, each has another.
+// Returns whether all ranks give a call the same size. In other kinds each rank gives a part of its own size.
 bool has_one_size(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }

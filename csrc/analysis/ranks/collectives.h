@@ -33,7 +33,7 @@ struct ClockOffset {
   bool operator==(const ClockOffset&) const = default;
 };
 
-// Which clock a rank's calls are by.
+// The clock that timed a rank's calls.
 struct RankClock {
   std::optional<ClockOffset> offset;  // empty: not known
   bool aligned_by_ends = false;       // it is to be found by collectives that the rank shares with others
@@ -86,7 +86,7 @@ class MergedCollectives {
     std::vector<std::int64_t> lengths;  // of the calls
     std::int64_t error_ns = 0;          // of the clock that they are from
   };
-  // By rank, of those whose clocks are not known yet, to those in `known`.
+  // Returns, by rank, how far ranks whose clocks are not known yet are from those in `known`.
   std::map<std::int64_t, Differences> differences(const std::map<std::int64_t, ClockOffset>& known) const;
   const std::string& name_of_op(std::int64_t op) const;
   std::int64_t group_of(const ProcessGroup& group);

@@ -211,6 +211,10 @@ std::string listed_ranks(const std::vector<std::int64_t>& ranks) {
   return list;
 }
 
+std::string named_ranks(const std::vector<std::int64_t>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + listed_ranks(ranks);
+}
+
 std::optional<double> distance_of_roofs(const Ceilings& first, const Ceilings& other) {
   if (first.device != other.device) return std::nullopt;
   const auto compute =

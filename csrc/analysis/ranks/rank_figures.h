@@ -54,6 +54,8 @@ Rank rank_line(const ProfileData& data, const RooflineRow& total, std::int64_t r
 
 // "0, 3-5": of numbers in order.
 std::string listed_ranks(const std::vector<std::int64_t>& ranks);
+// "rank 3", "ranks 0, 3-5".
+std::string named_ranks(const std::vector<std::int64_t>& ranks);
 
 // Returns the largest relative difference between two machines' roofs: 0.04 is 4%. Empty if the devices, dtypes or
 // levels differ.

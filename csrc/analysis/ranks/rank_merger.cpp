@@ -219,21 +219,19 @@ void RankMerger::Merged::note_aligned(std::vector<Note>& notes) const {
   }
   if (!other_steps.empty()) {
     add_note(notes, "ranks-clocks",
-             std::string(other_steps.size() == 1 ? "rank " : "ranks ") + listed_ranks(other_steps) +
-                 " recorded other steps than rank " + std::to_string(ranks.front().rank) +
+             named_ranks(other_steps) + " recorded other steps than rank " + std::to_string(ranks.front().rank) +
                  ": which calls of collectives are the same is not known, and so are no waits of calls with " +
                  (other_steps.size() == 1 ? "it" : "them"));
   }
   if (!of_first_host.empty()) {
     add_note(notes, "ranks-clocks",
-             std::string(of_first_host.size() == 1 ? "rank " : "ranks ") + listed_ranks(of_first_host) +
-                 (of_first_host.size() == 1 ? " is" : " are") + " taken to have the clock of rank " +
-                 std::to_string(ranks.front().rank) +
+             named_ranks(of_first_host) + (of_first_host.size() == 1 ? " is" : " are") +
+                 " taken to have the clock of rank " + std::to_string(ranks.front().rank) +
                  ", whose host has the same name: there are no three collectives that end alike on both");
   }
   if (!lost.empty()) {
     add_note(notes, "ranks-clocks",
-             (lost.size() == 1 ? "the clock of rank " : "the clocks of ranks ") + listed_ranks(lost) +
+             (lost.size() == 1 ? "the clock of " : "the clocks of ") + named_ranks(lost) +
                  " could not be aligned, as there are no three collectives that end alike there and on other ranks: "
                  "waits of calls with " +
                  (lost.size() == 1 ? "it" : "them") + " are not known");
@@ -243,20 +241,20 @@ void RankMerger::Merged::note_aligned(std::vector<Note>& notes) const {
 void RankMerger::Merged::write_notes(ProfileData& data) const {
   if (const auto lost = missing(); !lost.empty()) {
     add_note(data.notes, "ranks-missing",
-             (lost.size() == 1 ? "rank " : "ranks ") + listed_ranks(lost) + " of " + std::to_string(expected) +
-                 (lost.size() == 1 ? " is" : " are") + " missing: sums and comparisons are of the others");
+             named_ranks(lost) + " of " + std::to_string(expected) + (lost.size() == 1 ? " is" : " are") +
+                 " missing: sums and comparisons are of the others");
   }
   for (const auto& [what, ranks_by_value] : values) {
     if (ranks_by_value.size() < 2) continue;
     std::string text;
     for (const auto& [value, its_ranks] : ranks_by_value) {
-      add_item(text, shown(value) + (its_ranks.size() == 1 ? " on rank " : " on ranks ") + listed_ranks(its_ranks));
+      add_item(text, shown(value) + " on " + named_ranks(its_ranks));
     }
     add_note(data.notes, "ranks-differ", (what + " is not the same on all ranks: ").append(text));
   }
   if (!other_roofs.empty()) {
     add_note(data.notes, "ranks-roofs",
-             "the roofs of " + std::string(other_roofs.size() == 1 ? "rank " : "ranks ") + listed_ranks(other_roofs) +
+             "the roofs of " + named_ranks(other_roofs) +
                  " are of another device, or of other dtypes or memory levels, so merged rows have no bounds: each "
                  "rank's share of its roof is in the table of ranks");
   } else if (roofs_apart > 0) {

@@ -143,10 +143,8 @@ def from_ncu(path: str | os.PathLike[str], device: str | os.PathLike[str] | _C.C
     file = Path(path)
     roofs = _roofs(device)
     counters = _counted(file)
-    try:
+    with _refusing(file):
         return Report(counters.report(roofs))
-    except _C.NcuError as error:
-        raise ValueError(f"{file}: {error}") from None
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:

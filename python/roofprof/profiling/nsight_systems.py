@@ -10,6 +10,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,8 @@ class _Tables:
 
     def devices(self) -> list[dict[str, object]]:
         """Return the devices as a trace has them."""
-        keys = {"id": "id", "name": "name", "computeMajor": "computeMajor", "computeMinor": "computeMinor"}
-        rows = self._rows("TARGET_INFO_GPU", "id", "name", "computeMajor", "computeMinor")
+        keys = ("id", "name", "computeMajor", "computeMinor")  # the same names in both
+        rows = self._rows("TARGET_INFO_GPU", *keys)
         return [
             {key: value for key, value in zip(keys, row, strict=True) if value is not None}
             for row in sorted(rows, key=lambda row: row[0] or 0)
@@ -104,6 +105,7 @@ class _Tables:
     def _activity(self, kind: str, *columns: str) -> Iterator[tuple[Any, ...]]:
         return self._rows(f"CUPTI_ACTIVITY_KIND_{kind}", "start", "end", *columns)
 
+    @cached_property
     def _texts(self) -> dict[int, str]:
         return dict(self._rows("StringIds", "id", "value"))
 
@@ -113,13 +115,13 @@ class _Tables:
         return (number << 32) | (correlation or 0)
 
     def _launches(self) -> Iterator[str]:
-        texts = self._texts()
+        texts = self._texts
         for begin, end, thread, correlation, name in self._activity("RUNTIME", "globalTid", "correlationId", "nameId"):
             args = {"correlation": self._correlation(thread, correlation)}
             yield _event("cuda_runtime", texts.get(name, "cuda"), begin, end, args, thread)
 
     def _kernels(self) -> Iterator[str]:
-        texts = self._texts()
+        texts = self._texts
         columns = ("demangledName", "shortName", "deviceId", "streamId", "globalPid", "correlationId")
         sizes = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
         for begin, end, name, short, device, stream, process, correlation, *size in self._activity(
@@ -161,7 +163,7 @@ class _Tables:
             yield _event("gpu_memset", "Memset (Device)", begin, end, args)
 
     def _ranges(self) -> Iterator[str]:
-        texts = self._texts()
+        texts = self._texts
         columns = ("start", "end", "eventType", "text", "textId", "globalTid")
         for begin, end, kind, text, number, thread in self._rows("NVTX_EVENTS", *columns):
             name = text if isinstance(text, str) else texts.get(number)

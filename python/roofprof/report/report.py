@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _printed = itertools.count()  # reports so far
 
 
+def refuse_one_path(reports: Iterable[Report | str | Path]) -> None:
+    """Raise TypeError for one path in place of a list: its letters would be taken for files."""
+    if isinstance(reports, (str, Path)):
+        raise TypeError(f"reports are a list of reports or of files, not one path: [{str(reports)!r}, ...]")
+
+
 class Report(WritesTraces, Predicts):
     """The per-module roofline table of one profile.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roofprof import _report
 from roofprof.render.files import read_whole
-from roofprof.report.report import Report
+from roofprof.report.report import Report, refuse_one_path
 
 
 def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> Report:
@@ -22,8 +22,7 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
     Without it such a source raises ValueError or OSError, as does a merge with nothing left. Raises TypeError for one
     path in place of a list.
     """
-    if isinstance(reports, (str, Path)):
-        raise TypeError(f"reports are a list of reports or of files, not one path: [{str(reports)!r}, ...]")
+    refuse_one_path(reports)
     merger = _report.RankMerger()
     sources: dict[int, Report | str | Path] = {}
     for position, report in enumerate(reports):

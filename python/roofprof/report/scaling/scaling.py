@@ -12,7 +12,7 @@ from roofprof.figures import cell, fields
 from roofprof.render.plots.curves import draw_scaling
 from roofprof.render.plots.notebook import picture_of
 from roofprof.render.results import StoredResult, stored_as
-from roofprof.report.report import Report
+from roofprof.report.report import Report, refuse_one_path
 from roofprof.report.scaling.loss import MEANINGS, parts_of_loss
 from roofprof.report.scaling.measured import Measured, Read, measured, read, roofs_of_compute, what_differs
 
@@ -176,8 +176,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
     ValueError or OSError, naming the report, for what is no report, has no times, is of one of several ranks or of
     another model, and for two of the same number of ranks. Raises TypeError for one path in place of a list.
     """
-    if isinstance(reports, (str, Path)):
-        raise TypeError(f"reports are a list of reports or of files, not one path: [{str(reports)!r}, ...]")
+    refuse_one_path(reports)
     reads = [read(report, position) for position, report in enumerate(reports)]
     _check(reads)
     reads.sort(key=lambda of: of.ranks)
