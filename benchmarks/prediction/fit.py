@@ -54,17 +54,18 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "depth"): (24.0, 0.5),
     ("product", "width"): (16.0, 0.5),
+    ("product", "unaligned"): (0.7, 0.3),
     ("convolution", "depth"): (24.0, 0.5),
     ("convolution", "width"): (16.0, 0.5),
-    ("unaligned",): (0.7, 0.3),
-    ("depthwise_exponent",): (1.0, 0.3),
+    ("convolution", "unaligned"): (0.7, 0.3),
+    ("convolution", "depthwise_exponent"): (1.0, 0.3),
+    ("convolution", "floor"): (20e-6, 0.5),
     ("overlap",): (3.0, 0.2),
-    ("cache_share",): (0.5, 0.7),
-    ("permuted",): (1.3, 0.3),
-    ("op_floor",): (6e-6, 0.5),
-    ("convolution_floor",): (20e-6, 0.5),
-    ("plane_seconds",): (0.4e-6, 1.0),
-    ("bytes_per_score",): (24.0, 0.3),
+    ("kernel_floor",): (6e-6, 0.5),
+    ("streaming", "cache_share"): (0.5, 0.7),
+    ("streaming", "permuted"): (1.3, 0.3),
+    ("streaming", "plane_seconds"): (0.4e-6, 1.0),
+    ("attention", "bytes_per_score"): (24.0, 0.3),
 }
 
 # The numbers of CPUs, whose table was measured with compiled models, without those that only GPU kernels have.

@@ -10,17 +10,17 @@ namespace roofprof {
 namespace {
 
 // Sorts the classes in the order of the enumeration, so that a class is found by its number.
-void put_in_order(KindParameters& kind, std::string_view name) {
+void put_in_order(std::vector<ClassParameters>& classes, std::string_view name) {
   std::vector<ClassParameters> ordered;
   for (const auto known : kOpClassNames) {
-    const auto found = std::ranges::find(kind.classes, known, &ClassParameters::name);
-    if (found == kind.classes.end()) {
+    const auto found = std::ranges::find(classes, known, &ClassParameters::name);
+    if (found == classes.end()) {
       throw std::invalid_argument("the prediction's parameters of '" + std::string(name) + "' lack the class '" +
                                   std::string(known) + "'");
     }
     ordered.push_back(*found);
   }
-  kind.classes = std::move(ordered);
+  classes = std::move(ordered);
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ PredictionParameters PredictionParameters::parsed(std::string_view text) {
     }
   }
   json.finish();
-  put_in_order(parameters.gpu, "gpu");
-  put_in_order(parameters.cpu, "cpu");
+  put_in_order(parameters.gpu.classes, "gpu");
+  put_in_order(parameters.cpu.classes, "cpu");
   return parameters;
 }
 
@@ -47,8 +47,8 @@ const PredictionParameters& PredictionParameters::shipped() {
   return parameters;
 }
 
-const ClassParameters& parameters_of(const KindParameters& kind, OpClass op) {
-  return kind.classes.at(static_cast<std::size_t>(op));
+const ClassParameters& parameters_of(const std::vector<ClassParameters>& classes, OpClass op) {
+  return classes.at(static_cast<std::size_t>(op));
 }
 
 }  // namespace roofprof

@@ -21,6 +21,8 @@ struct ClassParameters {
   double high = 1;
 };
 
+const ClassParameters& parameters_of(const std::vector<ClassParameters>& classes, OpClass op);
+
 // The sizes at which half of the efficiency is lost: elements of a contraction's inner dimension (depth), and outputs
 // per row (width).
 struct HalfSizes {
@@ -28,22 +30,53 @@ struct HalfSizes {
   double width = 0;
 };
 
-// The parameters of a kind of device, "gpu" or "cpu".
-struct KindParameters {
+// ---- The numbers of each kind of kernel on a GPU
+
+struct ProductParameters {
+  double depth = 0;  // half sizes
+  double width = 0;
+  double unaligned = 1;  // share of the peak if depth or width is not a multiple of 8 elements (16-bit types)
+};
+
+struct AttentionParameters {
+  // An attention that no fused kernel takes is computed in fp32, its scores moved so many times (bytes per score).
+  double bytes_per_score = 0;
+};
+
+struct ConvolutionParameters {
+  double depth = 0;  // half sizes
+  double width = 0;
+  double unaligned = 1;           // as of products
+  double depthwise_exponent = 0;  // time per FLOP of a depthwise kernel goes with (its area / 9) to this power
+  double floor = 0;               // seconds that the smallest takes, whose weights are cast and reordered, too
+};
+
+struct StreamingParameters {
+  double cache_share = 0;    // of the last cache; a tensor of b bytes misses it with b / (b + share x size)
+  double permuted = 1;       // what a view has permuted is read so many times slower where no product is made of it
+  double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
+};
+
+struct GpuParameters {
+  std::vector<ClassParameters> classes;
+  double overlap = 2;       // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
+  double kernel_floor = 0;  // seconds that the smallest kernel takes
+  ProductParameters product;
+  AttentionParameters attention;
+  ConvolutionParameters convolution;
+  StreamingParameters streaming;
+};
+
+// ---- The numbers of CPUs
+
+struct CpuParameters {
   std::vector<ClassParameters> classes;
   HalfSizes product;  // of matrix products and attention
   HalfSizes convolution;
-  double unaligned = 1;           // share of the peak if depth or width is not a multiple of 8 elements (16-bit types)
-  double depthwise_exponent = 0;  // time per FLOP of a depthwise kernel goes with (its area / 9) to this power
-  double overlap = 2;      // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
-  double cache_share = 0;  // of the last cache; a tensor of b bytes misses it with b / (b + share x size)
-  double permuted = 1;     // what a view has permuted is read so many times slower where no product is made of it
-  double op_floor = 0;     // seconds that the smallest op takes
-  double convolution_floor =
-      0;                     // seconds that the smallest convolution takes, whose weights are cast and reordered, too
-  double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
-  // An attention that no fused kernel takes is computed in fp32, its scores moved so many times (bytes per score).
-  double bytes_per_score = 0;
+  double overlap = 2;            // as of GPUs
+  double cache_share = 0;        // as of GPUs
+  double op_floor = 0;           // seconds that the smallest op takes
+  double convolution_floor = 0;  // seconds that the smallest convolution takes
 };
 
 // The shares of the published peaks that large kernels achieve on cards of one compute capability.
@@ -59,8 +92,8 @@ struct AchievedShare {
 
 struct PredictionParameters {
   std::vector<AchievedShare> achieved;
-  KindParameters gpu;
-  KindParameters cpu;
+  GpuParameters gpu;
+  CpuParameters cpu;
 
   // The class's own; found once for all.
   static const PredictionParameters& shipped();
@@ -68,8 +101,6 @@ struct PredictionParameters {
   // if it lacks a class.
   static PredictionParameters parsed(std::string_view text);
 };
-
-const ClassParameters& parameters_of(const KindParameters& kind, OpClass op);
 
 // The file.
 extern const std::string_view kPredictionParameters;
@@ -90,19 +121,53 @@ void for_each_member(Of<HalfSizes>, Visitor&& visit) {
 }
 
 template <class Visitor>
-void for_each_member(Of<KindParameters>, Visitor&& visit) {
-  visit("classes", &KindParameters::classes, Written::always);
-  visit("product", &KindParameters::product, Written::always);
-  visit("convolution", &KindParameters::convolution, Written::always);
-  visit("unaligned", &KindParameters::unaligned, Written::always);
-  visit("depthwise_exponent", &KindParameters::depthwise_exponent, Written::always);
-  visit("overlap", &KindParameters::overlap, Written::always);
-  visit("cache_share", &KindParameters::cache_share, Written::always);
-  visit("permuted", &KindParameters::permuted, Written::always);
-  visit("op_floor", &KindParameters::op_floor, Written::always);
-  visit("convolution_floor", &KindParameters::convolution_floor, Written::always);
-  visit("plane_seconds", &KindParameters::plane_seconds, Written::always);
-  visit("bytes_per_score", &KindParameters::bytes_per_score, Written::always);
+void for_each_member(Of<ProductParameters>, Visitor&& visit) {
+  visit("depth", &ProductParameters::depth, Written::always);
+  visit("width", &ProductParameters::width, Written::always);
+  visit("unaligned", &ProductParameters::unaligned, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<AttentionParameters>, Visitor&& visit) {
+  visit("bytes_per_score", &AttentionParameters::bytes_per_score, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<ConvolutionParameters>, Visitor&& visit) {
+  visit("depth", &ConvolutionParameters::depth, Written::always);
+  visit("width", &ConvolutionParameters::width, Written::always);
+  visit("unaligned", &ConvolutionParameters::unaligned, Written::always);
+  visit("depthwise_exponent", &ConvolutionParameters::depthwise_exponent, Written::always);
+  visit("floor", &ConvolutionParameters::floor, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<StreamingParameters>, Visitor&& visit) {
+  visit("cache_share", &StreamingParameters::cache_share, Written::always);
+  visit("permuted", &StreamingParameters::permuted, Written::always);
+  visit("plane_seconds", &StreamingParameters::plane_seconds, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<GpuParameters>, Visitor&& visit) {
+  visit("classes", &GpuParameters::classes, Written::always);
+  visit("overlap", &GpuParameters::overlap, Written::always);
+  visit("kernel_floor", &GpuParameters::kernel_floor, Written::always);
+  visit("product", &GpuParameters::product, Written::always);
+  visit("attention", &GpuParameters::attention, Written::always);
+  visit("convolution", &GpuParameters::convolution, Written::always);
+  visit("streaming", &GpuParameters::streaming, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<CpuParameters>, Visitor&& visit) {
+  visit("classes", &CpuParameters::classes, Written::always);
+  visit("product", &CpuParameters::product, Written::always);
+  visit("convolution", &CpuParameters::convolution, Written::always);
+  visit("overlap", &CpuParameters::overlap, Written::always);
+  visit("cache_share", &CpuParameters::cache_share, Written::always);
+  visit("op_floor", &CpuParameters::op_floor, Written::always);
+  visit("convolution_floor", &CpuParameters::convolution_floor, Written::always);
 }
 
 template <class Visitor>

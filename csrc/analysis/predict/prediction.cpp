@@ -97,7 +97,7 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
     bucket.time_high_ns.reset();
     bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
-    const auto& parameters = parameters_of(*device.parameters, features[i].op);
+    const auto& parameters = device.of_class(features[i].op);
     const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
     bucket.time_ns = rounded(seconds[i] * kNanoseconds);
     bucket.time_low_ns = rounded(seconds[i] * kNanoseconds * parameters.low);
@@ -195,7 +195,7 @@ Predicted options_of(const ProfileData& data, const PredictionOptions& options, 
 std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device) {
   std::vector<double> seconds;
   seconds.reserve(features.size());
-  for (const auto& op : features) seconds.push_back(op.calls * call_seconds(op, device));
+  for (const auto& op : features) seconds.push_back(op.calls * kernel_seconds(op, device));
   return seconds;
 }
 
@@ -258,17 +258,22 @@ std::array<double, kOpClassCount> Predictor::class_seconds(const Ceilings& ceili
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   std::array<double, kOpClassCount> seconds{};
   for (const auto& op : features_for(device)) {
-    seconds[static_cast<std::size_t>(op.op)] += op.calls * call_seconds(op, device);
+    seconds[static_cast<std::size_t>(op.op)] += op.calls * kernel_seconds(op, device);
   }
   return seconds;
+}
+
+std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const PredictionParameters& parameters) const {
+  const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  return roofprof::op_seconds(features_for(device), device);
 }
 
 PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   PredictedTotal total;
   for (const auto& op : features_for(device)) {
-    const double seconds = op.calls * call_seconds(op, device);
-    const auto& of_class = parameters_of(*device.parameters, op.op);
+    const double seconds = op.calls * kernel_seconds(op, device);
+    const auto& of_class = device.of_class(op.op);
     total.seconds += seconds;
     total.low += seconds * of_class.low;
     total.high += seconds * of_class.high;

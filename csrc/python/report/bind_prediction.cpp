@@ -62,6 +62,7 @@ void bind_prediction(py::module_& module) {
             return by_class;
           },
           py::arg("ceilings"), py::arg("parameters"))
+      .def("op_seconds", &Predictor::op_seconds, py::arg("ceilings"), py::arg("parameters"))
       .def(
           "total",
           [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {

@@ -1,0 +1,12 @@
+#pragma once
+// The time of attention on a GPU.
+
+#include "analysis/predict/op_features.h"
+#include "analysis/predict/target_device.h"
+
+namespace roofprof {
+
+// Returns the seconds of the kernels of one call, without their floor.
+double attention_seconds(const OpFeatures& op, const TargetDevice& device);
+
+}  // namespace roofprof

@@ -1,0 +1,50 @@
+#include "analysis/predict/convolution_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/predict/product_time.h"
+
+namespace roofprof {
+
+namespace {
+
+constexpr double kChannels = 8;  // that tensor cores take at once
+// The area of a 3 x 3 kernel, to which the exponent of depthwise convolutions refers.
+constexpr double kUsualArea = 9;
+
+double share_of_sizes(const OpFeatures& op, const TargetDevice& device) {
+  if (op.depth <= 0 || op.width <= 0 || op.rows <= 0) return 1;
+  const auto& half = device.gpu->convolution;
+  double share = op.depth / (op.depth + half.depth) * op.width / (op.width + half.width);
+  const bool unaligned = std::fmod(op.depth, kChannels) != 0 || std::fmod(op.width, kChannels) != 0;
+  if (unaligned && op.op != OpClass::conv_stem) share *= half.unaligned;
+  return share * share_of_waves(op, device);
+}
+
+// Depthwise convolutions run on the vector units.
+double depthwise_seconds(const OpFeatures& op, const TargetDevice& device) {
+  const double area = op.kernel_area > 0 ? op.kernel_area : kUsualArea;
+  return operations_of(op) / (vector_peak(device) * device.of_class(op.op).of_peak) *
+         std::pow(area / kUsualArea, device.gpu->convolution.depthwise_exponent);
+}
+
+// In fp32 without TF32 the units reach no more than their peak.
+double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
+  const auto most = std::ranges::max_element(op.operations) - op.operations.begin();
+  const auto dtype = static_cast<DType>(most);
+  const double share = device.of_class(op.op).of_peak;
+  return dtype == DType::fp32 || dtype == DType::fp64 ? std::min(share, 1.0) : share;
+}
+
+}  // namespace
+
+double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
+  const double compute = op.op == OpClass::conv_depthwise
+                             ? depthwise_seconds(op, device)
+                             : seconds_at_peaks(op, device) / (share_of_peak(op, device) * share_of_sizes(op, device));
+  const double memory = traffic_seconds(op.read_bytes, op.write_bytes, device.of_class(op.op).of_bandwidth, device);
+  return together(compute, memory, device.gpu->overlap);
+}
+
+}  // namespace roofprof

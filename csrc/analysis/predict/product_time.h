@@ -1,0 +1,16 @@
+#pragma once
+// The time of matrix products on a GPU.
+
+#include "analysis/predict/op_features.h"
+#include "analysis/predict/target_device.h"
+
+namespace roofprof {
+
+// Returns the seconds of the kernel of one call, without its floor.
+double product_seconds(const OpFeatures& op, const TargetDevice& device);
+
+// Returns the share of the best rate that tiles of the output leave, whose last wave over the multiprocessors may be
+// partly filled.
+double share_of_waves(const OpFeatures& op, const TargetDevice& device);
+
+}  // namespace roofprof

@@ -1,0 +1,190 @@
+#include "analysis/predict/target_device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+// Dynamic power goes with clock x voltage^2, and near the limit voltage rises with the clock: power ~ clock^2.5.
+constexpr double kPowerExponent = 2.5;
+constexpr double kPicojoule = 1e-12;
+
+bool is_narrow(DType dtype) {
+  return dtype == DType::fp16 || dtype == DType::bf16 || dtype == DType::fp8 || dtype == DType::fp4;
+}
+
+const AchievedShare* share_of(const Ceilings& ceilings, const PredictionParameters& parameters) {
+  const auto found =
+      std::ranges::find(parameters.achieved, ceilings.facts.compute_capability, &AchievedShare::compute_capability);
+  return found == parameters.achieved.end() ? nullptr : &*found;
+}
+
+bool is_published(const Provenance& provenance) { return provenance.source == "published"; }
+
+// The share of the published clock that the power limit leaves while tensor cores work: twice the rate takes twice the
+// energy, but fp8 and fp4 take a half and a quarter of fp16's for each operation.
+double clock_share(const AchievedShare& share, const Ceilings& ceilings) {
+  const auto* fp16 = ceilings.compute_for(DType::fp16);
+  if (fp16 == nullptr || share.picojoules_per_flop <= 0 || ceilings.facts.tdp_watts <= 0) return 1;
+  const double full = share.picojoules_per_flop * kPicojoule * fp16->operations_per_second;
+  return std::min(1.0, std::pow(ceilings.facts.tdp_watts / full, 1 / kPowerExponent));
+}
+
+const MemoryCeiling* main_memory(const Ceilings& ceilings) {
+  if (const auto* dram = ceilings.memory_level("DRAM")) return dram;
+  const MemoryCeiling* largest = nullptr;
+  for (const auto& level : ceilings.memory) {
+    if (level.level != kHostLink) largest = &level;
+  }
+  return largest;
+}
+
+// The largest level below main memory.
+double cache_bytes(const Ceilings& ceilings) {
+  auto bytes = ceilings.facts.l2_bytes;
+  for (const auto& level : ceilings.memory) bytes = std::max(bytes, level.capacity_bytes);
+  return static_cast<double>(bytes);
+}
+
+bool is_cpu(const Ceilings& ceilings) { return !ceilings.curve.empty() || ceilings.memory_level("L3") != nullptr; }
+
+void set_peaks(TargetDevice& device, const AchievedShare* share, double factor) {
+  for (const auto& peak : device.ceilings->compute) {
+    double achieved = peak.operations_per_second * factor;
+    if (share != nullptr && is_published(peak.provenance)) {
+      const bool tensor = is_narrow(peak.dtype) || peak.dtype == DType::tf32 || peak.dtype == DType::int8;
+      if (tensor) achieved *= share->tensor * clock_share(*share, *device.ceilings);
+    }
+    device.peak[static_cast<std::size_t>(peak.dtype)] = achieved;
+  }
+  device.vector_peak = peak_for(device, DType::fp32).value_or(0);
+}
+
+// Cards of which no rate of the tensor cores, or none of the others, is published.
+void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
+  const auto at = [&](DType dtype) -> double& { return device.peak[static_cast<std::size_t>(dtype)]; };
+  const auto remark = [&](DType dtype) {
+    device.remarks.push_back("no peak of " + std::string(name_of(dtype)) + " is published of " +
+                             device.ceilings->device + ": that of its architecture is taken");
+  };
+  if (share == nullptr) {
+    if (is_published(main_memory(*device.ceilings)->provenance)) {
+      device.remarks.push_back("how much of the published peaks and bandwidth of " + device.ceilings->device +
+                               " is achieved is not known: they are taken in full");
+    }
+    return;
+  }
+  if (at(DType::fp16) <= 0 && at(DType::fp32) > 0) {
+    at(DType::fp16) = at(DType::fp32) * share->fp16_per_fp32 * share->tensor;
+    if (share->fp16_per_fp32 > 1) at(DType::bf16) = at(DType::fp16);
+    remark(DType::fp16);
+  } else if (at(DType::fp32) <= 0 && at(DType::fp16) > 0) {
+    device.vector_peak = at(DType::fp32) = at(DType::fp16) / share->fp16_per_fp32;
+    remark(DType::fp32);
+  }
+}
+
+}  // namespace
+
+std::optional<double> peak_for(const TargetDevice& device, DType dtype) {
+  // The types whose peak stands in for that of a type without one: a wider type, or a narrower one with the same units.
+  static constexpr std::array<std::array<DType, 4>, 6> kFallbackDtypes = {{
+      {DType::fp16, DType::bf16, DType::tf32, DType::fp32},
+      {DType::bf16, DType::fp32, DType::fp16, DType::tf32},
+      {DType::tf32, DType::fp32, DType::fp16, DType::bf16},
+      {DType::fp8, DType::fp16, DType::bf16, DType::fp32},
+      {DType::fp4, DType::fp8, DType::fp16, DType::bf16},
+      {DType::fp32, DType::tf32, DType::fp32, DType::fp32},
+  }};
+  const auto rate = [&](DType of) { return device.peak[static_cast<std::size_t>(of)]; };
+  if (rate(dtype) > 0) return rate(dtype);
+  const bool is_card = !device.ceilings->facts.compute_capability.empty();
+  if (!is_card && dtype != DType::tf32) return std::nullopt;
+  for (const auto& order : kFallbackDtypes) {
+    if (order.front() != dtype) continue;
+    for (const auto instead : order) {
+      if (rate(instead) > 0) return rate(instead);
+    }
+  }
+  return std::nullopt;
+}
+
+TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters& parameters, double bandwidth_factor,
+                           double peak_factor) {
+  const auto* memory = main_memory(ceilings);
+  if (memory == nullptr || memory->bytes_per_second <= 0) {
+    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) +
+                                "' have no bandwidth of its memory: nothing can be predicted with them");
+  }
+  TargetDevice device;
+  device.ceilings = &ceilings;
+  device.is_gpu = !is_cpu(ceilings);
+  device.gpu = &parameters.gpu;
+  device.cpu = &parameters.cpu;
+  const auto* share = device.achieved = device.is_gpu ? share_of(ceilings, parameters) : nullptr;
+  set_peaks(device, share, peak_factor);
+  add_missing_peaks(device, share);
+  if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {
+    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) + "' have no peak of any type");
+  }
+  device.bandwidth_factor = bandwidth_factor;
+  device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
+  if (share != nullptr && is_published(memory->provenance)) device.dram *= share->dram;
+  device.cache_bytes = cache_bytes(ceilings) * (share != nullptr ? share->cache : 1);
+  device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
+  return device;
+}
+
+double vector_peak(const TargetDevice& device) {
+  return device.vector_peak > 0 ? device.vector_peak : *std::ranges::max_element(device.peak);
+}
+
+double share_of_vectors(const OpFeatures& op) {
+  // Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well; from
+  // twice as many on kernels are the usual ones.
+  constexpr double kVectorSize = 16;
+  const bool product = op.op == OpClass::linear || op.op == OpClass::batched_matmul;
+  if (!product || op.rows <= 0 || op.width <= 0) return 0;
+  return std::clamp(2 - std::min(op.rows, op.width) / kVectorSize, 0.0, 1.0);
+}
+
+double operations_of(const OpFeatures& op) { return std::accumulate(op.operations.begin(), op.operations.end(), 0.0); }
+
+double seconds_at_peaks(const OpFeatures& op, const TargetDevice& device) {
+  double seconds = 0;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (op.operations[i] <= 0 || (op.macs <= 0 && !is_floating(dtype))) continue;
+    const auto peak = peak_for(device, dtype);
+    if (!peak && op.macs <= 0) continue;  // bytes bound such ops
+    if (!peak) {
+      throw std::invalid_argument("the roofs of '" + shown(device.ceilings->device) + "' have no peak for " +
+                                  std::string(name_of(dtype)) + ", in which the model computes");
+    }
+    seconds += op.operations[i] / *peak;
+  }
+  return seconds;
+}
+
+double together(double compute, double memory, double overlap) {
+  const auto [shorter, longer] = std::minmax(compute, memory);
+  return longer <= 0 ? 0 : longer * std::pow(1 + std::pow(shorter / longer, overlap), 1 / overlap);
+}
+
+double misses(double bytes, const TargetDevice& device) {
+  const double cache = device.gpu->streaming.cache_share * device.cache_bytes;
+  return bytes <= 0 ? 0 : bytes / (bytes + cache);
+}
+
+double traffic_seconds(double read, double write, double share, const TargetDevice& device) {
+  return (read * misses(read, device) + write * misses(write, device)) /
+         std::min(device.dram * share, device.dram_roof);
+}
+
+}  // namespace roofprof
