@@ -100,7 +100,7 @@ Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, 
     if (busy_ns) timing.device = DeviceWait{*busy_ns, sums.device.idle_ns};
     timing.host_ns = sums.host_times.at(data.runs.chosen);
   }
-  Figures figures = derive_figures(sums.tally, timing, data.ceilings);
+  Figures figures = derive_figures(sums.tally, timing, data.ceilings, data.common_error);
   if (data.device_timed) add_device_figures(sums.device, figures);
   return figures;
 }

@@ -177,8 +177,11 @@ Bound largest_share(const RoofShares& shares) {
 void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
   ++buckets;
   add_known(op_time_ns, bucket.time_ns);
-  add_known(low_ns, bucket.time_low_ns);
-  add_known(high_ns, bucket.time_high_ns);
+  if (bucket.time_ns && bucket.time_low_ns && bucket.time_high_ns) {
+    add_known(predicted_ns, bucket.time_ns);
+    below_ns.add(static_cast<double>(*bucket.time_ns - *bucket.time_low_ns));
+    above_ns.add(static_cast<double>(*bucket.time_high_ns - *bucket.time_ns));
+  }
   floor_ns = saturating_add(floor_ns, bucket.floor_ns);
   if (!bucket.costed) {
     incomplete = true;
@@ -194,8 +197,9 @@ Tally& Tally::operator+=(const Tally& other) {
   work += other.work;
   roof += other.roof;
   add_known(op_time_ns, other.op_time_ns);
-  add_known(low_ns, other.low_ns);
-  add_known(high_ns, other.high_ns);
+  add_known(predicted_ns, other.predicted_ns);
+  below_ns += other.below_ns;
+  above_ns += other.above_ns;
   floor_ns = saturating_add(floor_ns, other.floor_ns);
   exposed += other.exposed;
   communicates = communicates || other.communicates;
@@ -204,7 +208,7 @@ Tally& Tally::operator+=(const Tally& other) {
   return *this;
 }
 
-Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings) {
+Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings, double common_error) {
   Figures figures;
   const Work& work = tally.work;
   figures.macs = work.macs;
@@ -224,8 +228,11 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.time_ns = timing.time_ns;
   figures.time_spread = timing.spread;
   figures.op_time_ns = tally.op_time_ns;
-  figures.time_low_ns = tally.low_ns;
-  figures.time_high_ns = tally.high_ns;
+  if (tally.predicted_ns) {
+    const auto predicted = static_cast<double>(*tally.predicted_ns);
+    figures.time_low_ns = rounded_ns((predicted - tally.below_ns.of_sum(common_error)) / kNanoseconds);
+    figures.time_high_ns = rounded_ns((predicted + tally.above_ns.of_sum(common_error)) / kNanoseconds);
+  }
   if (figures.time_ns && tally.buckets == 0 && !timing.of_device) figures.op_time_ns = 0;
   figures.host_time_ns = timing.host_ns;
   if (timing.device) {

@@ -47,13 +47,35 @@ bool needs_roof(const Work& work, DType dtype);
 // dtype or level within it. Memory where both are equal.
 Bound largest_share(const RoofShares& shares);
 
+// How far a sum of predicted times may be off to one side.
+class Deviation {
+ public:
+  void add(double seconds) {
+    sum_ += seconds;
+    squares_ += seconds * seconds;
+  }
+  Deviation& operator+=(const Deviation& other) {
+    sum_ += other.sum_;
+    squares_ += other.squares_;
+    return *this;
+  }
+  // `common` is the share of the squared error that all have in common: 1: all err the same way, so that deviations add
+  // up; 0: each errs for itself, so that their squares do.
+  double of_sum(double common) const { return std::sqrt(common * sum_ * sum_ + (1 - common) * squares_); }
+
+ private:
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
 // Everything that is summed over buckets.
 struct Tally {
   Work work;
   RoofShares roof;
-  std::optional<std::int64_t> op_time_ns;  // of the buckets that were timed; empty: none was
-  std::optional<std::int64_t> low_ns;      // of those with predicted times, their interval; empty: none was
-  std::optional<std::int64_t> high_ns;
+  std::optional<std::int64_t> op_time_ns;    // of the buckets that were timed; empty: none was
+  std::optional<std::int64_t> predicted_ns;  // of the buckets with predicted times; empty: none has
+  Deviation below_ns;                        // how much less they may take
+  Deviation above_ns;                        // and how much more
   std::int64_t floor_ns = 0;
   Exposed exposed;  // communication in the time; its bytes have no other roof
   bool communicates = false;
@@ -80,6 +102,6 @@ struct Timing {
 
 // All figures that follow from a tally and its time. A row's attainable rate is min(peak, intensity x bandwidth) with
 // the dtype and the level at which its work would spend most time.
-Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings);
+Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings, double common_error = 1);
 
 }  // namespace roofprof

@@ -20,7 +20,7 @@ namespace {
 Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
   auto tally = sums.tally;
   tally.op_time_ns.reset();
-  return derive_figures(tally, {}, data.ceilings);
+  return derive_figures(tally, {}, data.ceilings, data.common_error);
 }
 
 // What was measured, without figures that compare it with the work.
@@ -201,7 +201,7 @@ void check_ranks(const ProfileData& data) {
 void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) {
   Timing passed;
   passed.time_ns = chosen_wall(data.runs);
-  const auto by_wall = derive_figures(tally, passed, data.ceilings);
+  const auto by_wall = derive_figures(tally, passed, data.ceilings, data.common_error);
   total.achieved_flops = by_wall.achieved_flops;
   total.achieved_bandwidth = by_wall.achieved_bandwidth;
   total.wasted_time_ns = by_wall.wasted_time_ns;

@@ -342,6 +342,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
+  visit("common_error", &ProfileData::common_error, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);

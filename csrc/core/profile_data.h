@@ -268,6 +268,7 @@ struct ProfileData : RunInfo {
   std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
+  double common_error = 1;            // of predicted times: the share of the squared error that all have in common
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
   std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
   std::vector<DeviceTime> device_times;

@@ -16,6 +16,8 @@ constexpr std::string_view kBatch = "batch ";
 constexpr std::string_view kUnderAutocast = "as autocast ran it";
 constexpr std::string_view kAutocast = "as under autocast in ";
 constexpr std::string_view kCompiled = "compiled";
+constexpr std::string_view kGraph = "as a graph";
+constexpr std::string_view kHost = " s of the host per op";
 constexpr std::string_view kFactor = "with ";
 constexpr std::string_view kBandwidth = " x its bandwidth";
 constexpr std::string_view kPeak = " x its peaks";
@@ -50,7 +52,15 @@ bool read_dtype(std::string_view name, std::optional<DType>& to) {
 bool read_option(std::string_view phrase, Predicted& options) {
   const auto rest_after = [&](std::string_view start) { return phrase.substr(start.size()); };
   if (phrase == kUnderAutocast) return options.counted_under_autocast = true;
-  if (phrase == kCompiled) return options.compiled = true;
+  for (const auto& [words, mode] : {std::pair{kCompiled, LaunchMode::compiled}, std::pair{kGraph, LaunchMode::graph}}) {
+    if (phrase != words) continue;
+    options.mode = mode;
+    return true;
+  }
+  if (phrase.starts_with(kFactor) && phrase.ends_with(kHost)) {
+    const auto number = rest_after(kFactor);
+    return read_number(number.substr(0, number.size() - kHost.size()), options.host_seconds.emplace());
+  }
   if (phrase.starts_with(kAutocast)) return read_dtype(rest_after(kAutocast), options.autocast);
   if (phrase.starts_with(kPrecision)) return read_dtype(rest_after(kPrecision), options.precision);
   if (phrase.starts_with(kBatch)) return read_number(rest_after(kBatch), options.batch.emplace());
@@ -74,7 +84,9 @@ std::string words_of(const Predicted& options) {
   if (options.batch) add(kBatch, std::to_string(*options.batch));
   if (options.counted_under_autocast) add(kUnderAutocast);
   if (options.autocast) add(kAutocast, name_of(*options.autocast));
-  if (options.compiled) add(kCompiled);
+  if (options.mode == LaunchMode::compiled) add(kCompiled);
+  if (options.mode == LaunchMode::graph) add(kGraph);
+  if (options.host_seconds) add(kFactor, exact_text(*options.host_seconds), kHost);
   if (options.bandwidth != 1) add(kFactor, exact_text(options.bandwidth), kBandwidth);
   if (options.peak != 1) add(kFactor, exact_text(options.peak), kPeak);
   return words.empty() ? std::string(kNoOption) : words;

@@ -11,6 +11,7 @@
 
 #include "core/ids.h"
 #include "roofprof/dtype.h"
+#include "roofprof/prediction.h"
 #include "roofprof/ranks.h"
 
 namespace roofprof {
@@ -40,8 +41,9 @@ struct Predicted {
   std::optional<std::int64_t> batch = {};
   bool counted_under_autocast = false;
   std::optional<DType> autocast = {};  // as autocast in that type runs it
-  bool compiled = false;
-  double bandwidth = 1;  // times the device's own
+  LaunchMode mode = LaunchMode::eager;
+  std::optional<double> host_seconds = {};  // of an op's launch, in place of the default
+  double bandwidth = 1;                     // times the device's own
   double peak = 1;
 
   bool operator==(const Predicted&) const = default;

@@ -652,7 +652,8 @@ class PredictionOptions:
         bandwidth: float = 1.0,
         peak: float = 1.0,
         autocast: bool = True,
-        compiled: bool = False,
+        mode: str = "eager",
+        host_seconds: float | None = None,
     ) -> None: ...
 
 class PredictionParameters:

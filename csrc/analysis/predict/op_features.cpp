@@ -196,6 +196,13 @@ bool permutes(std::string_view name) {
   return name == "permute" || name == "transpose" || name == "movedim" || name == "swapaxes";
 }
 
+// Returns whether the host needs what the op finds before it can go on.
+bool waits_for_device(std::string_view name) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "local_scalar_dense", "nonzero", "masked_select", "unique2", "unique_dim", "equal"};
+  return kNames.contains(name);
+}
+
 bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes() == 0 && bucket.work.macs == 0; }
 
 // Finds the casts of parameters to a narrower type: casts of tensors that no op before has made, and that the model was
@@ -230,6 +237,7 @@ class FeatureReader {
     const double calls = as_double(std::max<std::int64_t>(bucket.calls, 1));
     features.calls = calls;
     features.is_known = bucket.costed;
+    features.waits_for_device = waits_for_device(plain_name(bucket.op));
     features.is_free = is_view(bucket);
     if (features.is_free || !features.is_known) {
       permuted_ = permuted_ || permutes(plain_name(bucket.op));
@@ -331,7 +339,7 @@ bool counted_under_autocast(const ProfileData& data) {
 
 FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu) {
   return {.autocast = options.autocast && on_gpu && !counted_under_autocast(data),
-          .fusion = options.compiled ? Fusion::chains : Fusion::none};
+          .fusion = options.mode == LaunchMode::compiled ? Fusion::chains : Fusion::none};
 }
 
 std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options) {

@@ -73,9 +73,10 @@ struct OpFeatures {
   double element_bytes = 0;  // of the type that it is computed in; 0: not known
   // It takes no time: a view, or the copy that a fused attention saves by the order in which it writes its heads.
   bool is_free = false;
-  bool is_known = true;   // false: its work is not known
-  bool in_chain = false;  // it is part of a fused kernel
-  bool fused = false;     // part of the kernel of the op before it, so it is not launched itself
+  bool is_known = true;           // false: its work is not known
+  bool waits_for_device = false;  // the host needs its result
+  bool in_chain = false;          // it is part of a fused kernel
+  bool fused = false;             // part of the kernel of the op before it, so it is not launched itself
 };
 
 enum class Fusion : std::uint8_t {

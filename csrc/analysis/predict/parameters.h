@@ -16,7 +16,7 @@ struct ClassParameters {
   std::string name;         // as kOpClassNames has it
   double of_peak = 1;       // share of the peak rate that large, well-shaped ops reach; 0: arithmetic takes no time
   double of_bandwidth = 1;  // share of the bandwidth that such ops reach
-  // Times of 80% of whole models are between low and high times the predicted one, each class by its share.
+  // Times of 80% of the kernels are between low and high times the predicted one.
   double low = 1;
   double high = 1;
 };
@@ -57,6 +57,12 @@ struct StreamingParameters {
   double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
 };
 
+// What the host does to launch ops in eager mode.
+struct HostParameters {
+  double op_seconds = 0;    // of an op that launches kernels
+  double view_seconds = 0;  // of one that only makes a view
+};
+
 struct GpuParameters {
   std::vector<ClassParameters> classes;
   double overlap = 2;       // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
@@ -65,6 +71,7 @@ struct GpuParameters {
   AttentionParameters attention;
   ConvolutionParameters convolution;
   StreamingParameters streaming;
+  HostParameters host;
 };
 
 // ---- The numbers of CPUs
@@ -91,6 +98,8 @@ struct AchievedShare {
 };
 
 struct PredictionParameters {
+  // The share of the squared error that all kernels of a prediction have in common, which does not average out.
+  double common_error = 1;
   std::vector<AchievedShare> achieved;
   GpuParameters gpu;
   CpuParameters cpu;
@@ -149,6 +158,12 @@ void for_each_member(Of<StreamingParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<HostParameters>, Visitor&& visit) {
+  visit("op_seconds", &HostParameters::op_seconds, Written::always);
+  visit("view_seconds", &HostParameters::view_seconds, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<GpuParameters>, Visitor&& visit) {
   visit("classes", &GpuParameters::classes, Written::always);
   visit("overlap", &GpuParameters::overlap, Written::always);
@@ -157,6 +172,7 @@ void for_each_member(Of<GpuParameters>, Visitor&& visit) {
   visit("attention", &GpuParameters::attention, Written::always);
   visit("convolution", &GpuParameters::convolution, Written::always);
   visit("streaming", &GpuParameters::streaming, Written::always);
+  visit("host", &GpuParameters::host, Written::always);
 }
 
 template <class Visitor>
@@ -183,6 +199,7 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
 
 template <class Visitor>
 void for_each_member(Of<PredictionParameters>, Visitor&& visit) {
+  visit("common_error", &PredictionParameters::common_error, Written::always);
   visit("achieved", &PredictionParameters::achieved, Written::always);
   visit("gpu", &PredictionParameters::gpu, Written::always);
   visit("cpu", &PredictionParameters::cpu, Written::always);

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/predict/launch_clocks.h"
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/scaling.h"
+#include "analysis/roofline.h"
 #include "core/note_codes.h"
 #include "core/phrases.h"
 
@@ -38,6 +40,18 @@ void check(const ProfileData& data, const PredictionOptions& options) {
     if (!(factor > 0) || !std::isfinite(factor)) {
       throw std::invalid_argument(std::string(name) + " is a factor above 0, not " + short_text(factor, 6));
     }
+  }
+  const double host = options.host_seconds.value_or(0);
+  if (!(host >= 0) || !std::isfinite(host)) {
+    throw std::invalid_argument("host is the seconds in which an op is launched, 0 or more, not " +
+                                short_text(host, 6));
+  }
+}
+
+void check_mode(const PredictionOptions& options, const TargetDevice& device) {
+  if (options.mode == LaunchMode::graph && !device.is_gpu) {
+    throw std::invalid_argument("the mode 'graph' is of GPUs, and '" + shown(device.ceilings->device) +
+                                "' is a CPU: predict 'eager' or 'compiled'");
   }
 }
 
@@ -85,9 +99,11 @@ void set_region_times(ProfileData& data) {
   }
 }
 
-// Sets each bucket's time, and each module's as the sum over its buckets.
-void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device) {
-  const auto seconds = op_seconds(features, device);
+// Sets each bucket's time, and each module's as the sum over its buckets. A bucket's time includes that in which the
+// device waits for its launch.
+void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
+               LaunchClocks clocks) {
+  const auto kernels = op_seconds(features, device);
   std::map<Owner, std::int64_t> own;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < data.ops.size(); ++i) {
@@ -98,11 +114,13 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
     bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
     const auto& parameters = device.of_class(features[i].op);
+    const double waits = clocks.launch(features[i], kernels[i] / std::max(features[i].calls, 1.0));
+    const double seconds = kernels[i] + waits;
     const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
-    bucket.time_ns = rounded(seconds[i] * kNanoseconds);
-    bucket.time_low_ns = rounded(seconds[i] * kNanoseconds * parameters.low);
-    bucket.time_high_ns = rounded(seconds[i] * kNanoseconds * parameters.high);
-    bucket.floor_ns = rounded(features[i].calls * floor_seconds(features[i], device) * kNanoseconds);
+    bucket.time_ns = rounded(seconds * kNanoseconds);
+    bucket.time_low_ns = rounded(seconds * kNanoseconds * parameters.low);
+    bucket.time_high_ns = rounded(seconds * kNanoseconds * parameters.high);
+    bucket.floor_ns = rounded((features[i].calls * floor_seconds(features[i], device) + waits) * kNanoseconds);
     if (features[i].in_chain) {  // it moves no more than this
       bucket.work.read_bytes = rounded(features[i].calls * features[i].read_bytes);
       bucket.work.write_bytes = rounded(features[i].calls * features[i].write_bytes);
@@ -185,7 +203,8 @@ Predicted options_of(const ProfileData& data, const PredictionOptions& options, 
   Predicted known{.precision = options.precision,
                   .batch = options.batch,
                   .counted_under_autocast = counted_under_autocast(data),
-                  .compiled = options.compiled,
+                  .mode = options.mode,
+                  .host_seconds = options.host_seconds,
                   .bandwidth = options.bandwidth,
                   .peak = options.peak};
   if (narrow != data.ops.end() && how.autocast) known.autocast = narrow->dtype;
@@ -203,6 +222,7 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
                       const PredictionParameters& parameters) {
   ProfileData counted = prepared(data, options);
   const auto device = target_device(ceilings, parameters, options.bandwidth, options.peak);
+  check_mode(options, device);
   const auto how = feature_options(counted, options, device.is_gpu);
   const auto features = features_of(counted, how);
   const auto known = options_of(counted, options, how);
@@ -226,10 +246,9 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   for (auto& point : result.ceilings.curve.points) {
     for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
   }
-  set_times(result, features, device);
-  add_note(
-      result.notes, "predicted",
-      "times are predicted, none was measured; 80% of whole models take between low and high, of single ops fewer");
+  result.common_error = parameters.common_error;
+  set_times(result, features, device, LaunchClocks(options, parameters.gpu.host, device.is_gpu));
+  add_note(result.notes, "predicted", "times are predicted, none was measured; 80% take between low and high");
   note_peaks(result, device);
   note_recurrent(result);
   note_memory(result, ceilings);
@@ -270,15 +289,22 @@ std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const Predic
 
 PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  check_mode(options_, device);
+  LaunchClocks clocks(options_, parameters.gpu.host, device.is_gpu);
   PredictedTotal total;
+  Deviation below;
+  Deviation above;
   for (const auto& op : features_for(device)) {
-    const double seconds = op.calls * kernel_seconds(op, device);
+    const double kernel = kernel_seconds(op, device);
+    const double seconds = op.calls * kernel + clocks.launch(op, kernel);
     const auto& of_class = device.of_class(op.op);
     total.seconds += seconds;
-    total.low += seconds * of_class.low;
-    total.high += seconds * of_class.high;
+    below.add(seconds * (1 - of_class.low));
+    above.add(seconds * (of_class.high - 1));
     if (is_compute_bound(op, device)) total.compute_bound += seconds;
   }
+  total.low = total.seconds - below.of_sum(parameters.common_error);
+  total.high = total.seconds + above.of_sum(parameters.common_error);
   return total;
 }
 

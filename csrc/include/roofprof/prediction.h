@@ -9,6 +9,13 @@
 
 namespace roofprof {
 
+// How a program launches its kernels.
+enum class LaunchMode : std::uint8_t {
+  eager,     // the host launches op by op, and the device waits where the host is slower
+  graph,     // a CUDA or HIP graph is replayed: the same kernels, and no waiting for the host
+  compiled,  // elementwise ops, norms and reductions that follow each other are one kernel; no waiting for the host
+};
+
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
   std::optional<DType> precision = {};
@@ -20,9 +27,9 @@ struct PredictionOptions {
   double peak = 1;
   // True: autocast ran the work that was counted in fp16 or bf16, so its parameters are in fp32.
   bool autocast = true;
-  // Compiled: elementwise ops, norms and reductions that follow each other are one kernel, and nothing waits for the
-  // host.
-  bool compiled = false;
+  LaunchMode mode = LaunchMode::eager;
+  // Seconds in which the host launches an op in eager mode; empty: the default of docs/prediction.md.
+  std::optional<double> host_seconds = {};
 
   bool operator==(const PredictionOptions&) const = default;
 };

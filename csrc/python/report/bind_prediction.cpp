@@ -14,8 +14,16 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
+LaunchMode launch_mode(const std::string& name) {
+  if (name == "eager") return LaunchMode::eager;
+  if (name == "graph") return LaunchMode::graph;
+  if (name == "compiled") return LaunchMode::compiled;
+  throw std::invalid_argument("mode must be eager, graph or compiled, not '" + name + "'");
+}
+
 PredictionOptions options_of(const std::optional<std::string>& precision, std::optional<std::int64_t> batch,
-                             double bandwidth, double peak, bool autocast, bool compiled) {
+                             double bandwidth, double peak, bool autocast, const std::string& mode,
+                             std::optional<double> host_seconds) {
   PredictionOptions options;
   if (precision) {
     options.precision = dtype_from_name(*precision);
@@ -28,7 +36,8 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
   options.bandwidth = bandwidth;
   options.peak = peak;
   options.autocast = autocast;
-  options.compiled = compiled;
+  options.mode = launch_mode(mode);
+  options.host_seconds = host_seconds;
   return options;
 }
 
@@ -37,7 +46,8 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
 void bind_prediction(py::module_& module) {
   py::class_<PredictionOptions>(module, "PredictionOptions")
       .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
-           py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("compiled") = false);
+           py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("mode") = "eager",
+           py::arg("host_seconds") = std::nullopt);
   py::class_<PredictionParameters>(module, "PredictionParameters")
       .def(py::init([](const std::string& text) { return PredictionParameters::parsed(text); }), py::arg("text"))
       .def_static("shipped", &PredictionParameters::shipped, py::return_value_policy::reference);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from roofprof.cli.shared import (
     CommandError,
@@ -86,8 +86,30 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
         help="fp16 and bf16 throughout; without it parameters are taken to be in fp32, under autocast",
     )
     parser.add_argument(
-        "--compiled", action="store_true", help="elementwise ops that follow each other are fused, as compilers do"
+        "--mode",
+        choices=["eager", "graph", "compiled"],
+        default="eager",
+        help="eager: the device waits where the host launches ops more slowly; graph: a CUDA graph is replayed; "
+        "compiled: elementwise ops that follow each other are fused, and nothing waits for the host",
     )
+    parser.add_argument(
+        "--compiled", dest="mode", action="store_const", const="compiled", help="the same as --mode compiled"
+    )
+    parser.add_argument(
+        "--host",
+        type=_host,
+        metavar="SECONDS",
+        help="in which the host launches an op in eager mode; 'measured': those of this machine",
+    )
+
+
+def _host(text: str) -> float | Literal["measured"]:
+    if text == "measured":
+        return "measured"
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is neither seconds nor 'measured'") from None
 
 
 def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
@@ -97,7 +119,8 @@ def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
         "bandwidth": arguments.bandwidth,
         "peak": arguments.peak,
         "autocast": arguments.autocast,
-        "compiled": arguments.compiled,
+        "mode": arguments.mode,
+        "host": arguments.host,
     }
 
 

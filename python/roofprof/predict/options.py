@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from roofprof import _report
+from roofprof.predict.host import MEASURED, host_seconds
 from roofprof.roofs.ceilings import load
 from roofprof.roofs.published_peaks import names, published
 
@@ -29,7 +30,9 @@ class OptionsOfCalls(TypedDict, total=False):
     bandwidth: float
     peak: float
     autocast: bool
-    compiled: bool
+    mode: Literal["eager", "graph", "compiled"]
+    host: float | Literal["measured"] | None
+    compiled: bool  # mode="compiled"
 
 
 class Options(OptionsOfCalls, total=False):
@@ -50,12 +53,18 @@ def compiled_options(options: Options) -> _report.PredictionOptions:
         # torch.float16 is as good as its name.
         name = str(precision).removeprefix("torch.").lower()
         given["precision"] = _SHORT.get(name, name)
+    host = given.pop("host", None)
+    if host is not None and host != MEASURED and (isinstance(host, bool) or not isinstance(host, (int, float))):
+        raise TypeError(f"host is seconds or {MEASURED!r}, not {host!r}")
+    seconds = host_seconds() if host == MEASURED else host
+    if given.pop("compiled", False) and given.setdefault("mode", "compiled") != "compiled":
+        raise ValueError(f"compiled=True is mode='compiled', and the mode is {given['mode']!r}: give one of them")
     batch = given.get("batch")
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
         raise TypeError(f"batch is a whole number, not {batch!r}")
     if batch is not None and batch >= 2**63:
         raise ValueError(f"batch {batch} is larger than any that there can be")
-    return _report.PredictionOptions(**given)
+    return _report.PredictionOptions(**given, host_seconds=seconds)
 
 
 Device: TypeAlias = "str | Path | _report.Ceilings"

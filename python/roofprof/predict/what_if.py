@@ -153,7 +153,11 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
         not_asked[lower] = f"the roofs of {roofs.device} have no peak for it"
     else:
         ask(lower, f"all floating-point work in {lower}", {"precision": lower})
-    ask("fused", "elementwise ops, norms and reductions that follow each other are one kernel", {"compiled": True})
+    ask(
+        "fused",
+        "elementwise ops, norms and reductions that follow each other are one kernel, and nothing waits for the host",
+        {"mode": "compiled", "compiled": False},
+    )
     if batch is not None and batch < 1:
         raise ValueError(f"batch must be 1 or more, not {batch}")
     wanted = batch or (2 * counted if counted else None)

@@ -68,7 +68,7 @@ def notes(report, code):
 @recorded
 @pytest.mark.parametrize("engine", [SGLANG, VLLM], ids=["sglang", "vllm"])
 def test_replays_of_serving_engines(engine):
-    """All of the replay's kernel time has an operator and a module; MACs are those of the model's sizes and the step."""
+    """All of the replay's time has an operator and a module; MACs are those of the model's sizes and the step."""
     path = FOLDER / engine["trace"]
     whole = replayed_ns(path)
     without = roofprof.from_trace(path, capture="none")

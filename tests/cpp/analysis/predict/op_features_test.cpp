@@ -176,7 +176,7 @@ TEST(OpFeatures, AutocastIsOfGpusAndAddedOnce) {
   built.data.ops.push_back(worked("aten::_to_copy", "10x10", moved(0, 400, 200)));
   EXPECT_TRUE(counted_under_autocast(built.data));
   EXPECT_FALSE(feature_options(built.data, {}, true).autocast);
-  EXPECT_EQ(feature_options(built.data, {.compiled = true}, true).fusion, Fusion::chains);
+  EXPECT_EQ(feature_options(built.data, {.mode = LaunchMode::compiled}, true).fusion, Fusion::chains);
 }
 
 }  // namespace
