@@ -66,6 +66,28 @@ void for_each_member(Of<CardFacts>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<CalibratedNumber>, Visitor&& visit) {
+  visit("name", &CalibratedNumber::name, Written::always);
+  visit("value", &CalibratedNumber::value, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<CalibratedClass>, Visitor&& visit) {
+  visit("name", &CalibratedClass::name, Written::always);
+  visit("kernels", &CalibratedClass::kernels, Written::always);
+  visit("median_error", &CalibratedClass::median_error, Written::always);
+  visit("percentile_90", &CalibratedClass::percentile_90, Written::always);
+  visit("median_error_before", &CalibratedClass::median_error_before, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<Calibration>, Visitor&& visit) {
+  visit("source", &Calibration::source, Written::always);
+  visit("numbers", &Calibration::numbers, Written::always);
+  visit("classes", &Calibration::classes, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<Ceilings>, Visitor&& visit) {
   visit("device", &Ceilings::device, Written::always);
   visit("compute", &Ceilings::compute, Written::always);
@@ -73,6 +95,7 @@ void for_each_member(Of<Ceilings>, Visitor&& visit) {
   visit("curve", &Ceilings::curve, Written::unless_default);
   visit("network", &Ceilings::network, Written::unless_default);
   visit("facts", &Ceilings::facts, Written::unless_default);
+  visit("calibration", &Ceilings::calibration, Written::unless_default);
   visit("busy_share", &Ceilings::busy_share, Written::unless_default);
 }
 

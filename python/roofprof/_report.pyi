@@ -54,6 +54,28 @@ class CardFacts:
     memory_bytes: Final[int]
     tdp_watts: Final[float]
 
+class CalibratedNumber:
+    """A number of the prediction that holds for the device."""
+
+    name: Final[str]
+    value: Final[float]
+
+class CalibratedClass:
+    """How well the numbers predict kernels of a class that were held out of the fit; errors are 0.1 for 10%."""
+
+    name: Final[str]
+    kernels: Final[int]
+    median_error: Final[float]
+    percentile_90: Final[float]
+    median_error_before: Final[float]
+
+class Calibration:
+    """What measured kernels of the device say about its predictions; no source: it was not calibrated."""
+
+    source: Final[str]
+    numbers: Final[list[CalibratedNumber]]
+    classes: Final[list[CalibratedClass]]
+
 class Ceilings:
     def __init__(self) -> None: ...
     device: Final[str]
@@ -61,6 +83,7 @@ class Ceilings:
     memory: Final[list[MemoryCeiling]]
     curve: Final[BandwidthCurve]  # bandwidth against working set, of a CPU that was measured; others have no points
     network: Final[list[NetworkCeiling]]
+    calibration: Final[Calibration]  # by `roofprof calibrate`
     facts: Final[CardFacts]  # facts that are published of a card, in addition to its roofs
     # the share of the processors that others used during the measurement, if it was too large; else 0
     busy_share: Final[float]
@@ -671,6 +694,10 @@ class Predictor:
     steps: Final[int]
     memory: Final[tuple[int, int | None]]  # bytes of the weights, and of activations at their peak
     words: Final[str]  # the options
+    def op_classes(self) -> list[str]:
+        """Return the class of each op, in the order of the report's ops; "" for views and what nothing is known of."""
+    def op_seconds(self, ceilings: Ceilings, parameters: PredictionParameters) -> list[float]:
+        """Return the seconds of each op's kernels, all its calls together, in the order of the report's ops."""
     def class_seconds(self, ceilings: Ceilings, parameters: PredictionParameters) -> dict[str, float]: ...
     def total(self, ceilings: Ceilings, parameters: PredictionParameters) -> tuple[float, float, float, float]:
         """Return seconds, both ends of their interval, and the part of ops whose arithmetic takes the longer time."""

@@ -1,9 +1,12 @@
 #include "analysis/predict/parameters.h"
 
 #include <algorithm>
+#include <concepts>
 #include <stdexcept>
+#include <type_traits>
 
 #include "core/json/members.h"
+#include "core/phrases.h"
 
 namespace roofprof {
 
@@ -23,7 +26,45 @@ void put_in_order(std::vector<ClassParameters>& classes, std::string_view name) 
   classes = std::move(ordered);
 }
 
+// Returns the number at a path of members' names; null: there is none.
+template <HasMembers Struct>
+double* number_at(Struct& object, std::string_view path) {
+  const auto dot = path.find('.');
+  const auto first = path.substr(0, dot);
+  const auto rest = dot == path.npos ? std::string_view() : path.substr(dot + 1);
+  double* found = nullptr;
+  for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) {
+    if (name != first) return;
+    auto& value = object.*member;
+    if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, double>) {
+      if (rest.empty()) found = &value;
+    } else if constexpr (HasMembers<std::remove_cvref_t<decltype(value)>>) {
+      found = number_at(value, rest);
+    }
+  });
+  return found;
+}
+
 }  // namespace
+
+void set_number(std::string_view name, double value, GpuParameters& gpu, AchievedShare& achieved) {
+  constexpr std::string_view kAchieved = "achieved.";
+  double* number = nullptr;
+  if (name.starts_with(kAchieved)) {
+    number = number_at(achieved, name.substr(kAchieved.size()));
+  } else if (const auto of_class =
+                 std::ranges::find(gpu.classes, name.substr(0, name.find('.')), &ClassParameters::name);
+             of_class != gpu.classes.end() && name.find('.') != name.npos) {
+    number = number_at(*of_class, name.substr(name.find('.') + 1));
+  } else {
+    number = number_at(gpu, name);
+  }
+  if (number == nullptr) {
+    throw std::invalid_argument("the prediction has no number '" + shown(name) +
+                                "', which the roofs' calibration gives");
+  }
+  *number = value;
+}
 
 PredictionParameters PredictionParameters::parsed(std::string_view text) {
   PredictionParameters parameters;

@@ -97,6 +97,10 @@ struct AchievedShare {
   std::string source;
 };
 
+// Sets a number by its name: "product.overlap" for a member of GpuParameters, "linear.of_bandwidth" for a class's,
+// "achieved.dram" for an architecture's. Throws std::invalid_argument where there is no such number.
+void set_number(std::string_view name, double value, GpuParameters& gpu, AchievedShare& achieved);
+
 struct PredictionParameters {
   // The share of the squared error that all kernels of a prediction have in common, which does not average out.
   double common_error = 1;

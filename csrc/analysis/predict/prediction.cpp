@@ -282,6 +282,15 @@ std::array<double, kOpClassCount> Predictor::class_seconds(const Ceilings& ceili
   return seconds;
 }
 
+std::vector<std::string_view> Predictor::op_classes() const {
+  std::vector<std::string_view> classes;
+  for (const auto& op : on_gpu_) {
+    const bool takes_time = op.is_known && !op.is_free;
+    classes.push_back(takes_time ? kOpClassNames[static_cast<std::size_t>(op.op)] : std::string_view());
+  }
+  return classes;
+}
+
 std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   return roofprof::op_seconds(features_for(device), device);

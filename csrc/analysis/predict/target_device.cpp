@@ -54,6 +54,17 @@ double cache_bytes(const Ceilings& ceilings) {
 
 bool is_cpu(const Ceilings& ceilings) { return !ceilings.curve.empty() || ceilings.memory_level("L3") != nullptr; }
 
+void calibrate(TargetDevice& device) {
+  auto own = std::make_shared<CalibratedParameters>(
+      CalibratedParameters{*device.gpu, device.achieved != nullptr ? *device.achieved : AchievedShare{}});
+  for (const auto& number : device.ceilings->calibration.numbers) {
+    set_number(number.name, number.value, own->gpu, own->achieved);
+  }
+  device.gpu = &own->gpu;
+  device.achieved = &own->achieved;
+  device.calibrated = std::move(own);
+}
+
 void set_peaks(TargetDevice& device, const AchievedShare* share, double factor) {
   for (const auto& peak : device.ceilings->compute) {
     double achieved = peak.operations_per_second * factor;
@@ -127,7 +138,9 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   device.is_gpu = !is_cpu(ceilings);
   device.gpu = &parameters.gpu;
   device.cpu = &parameters.cpu;
-  const auto* share = device.achieved = device.is_gpu ? share_of(ceilings, parameters) : nullptr;
+  if (device.is_gpu) device.achieved = share_of(ceilings, parameters);
+  if (device.is_gpu && !ceilings.calibration.numbers.empty()) calibrate(device);
+  const auto* share = device.achieved;
   set_peaks(device, share, peak_factor);
   add_missing_peaks(device, share);
   if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {

@@ -3,6 +3,7 @@
 // kinds of kernels share.
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,20 +14,27 @@
 
 namespace roofprof {
 
+// The numbers of a device whose predictions were fitted to its own kernels.
+struct CalibratedParameters {
+  GpuParameters gpu;
+  AchievedShare achieved;
+};
+
 struct TargetDevice {
   bool is_gpu = true;
   const GpuParameters* gpu = nullptr;       // of a GPU
   const CpuParameters* cpu = nullptr;       // of a CPU
   const AchievedShare* achieved = nullptr;  // of its architecture; null: not known, or the roofs are not published ones
   const Ceilings* ceilings = nullptr;
-  std::array<double, kDTypeCount> peak{};  // operations per second that are achieved; 0: none is known
-  double vector_peak = 0;                  // of fp32, without tensor cores
-  double dram = 0;                         // bytes per second that are achieved
-  double dram_roof = 0;                    // those of the roof
-  double bandwidth_factor = 1;             // of the options; in the two above already
-  double cache_bytes = 0;                  // of the last cache
-  double multiprocessors = 0;              // 0: not known
-  std::vector<std::string> remarks;        // what was taken in place of what is not known
+  std::shared_ptr<const CalibratedParameters> calibrated;  // what the first and the third point to, if it is calibrated
+  std::array<double, kDTypeCount> peak{};                  // operations per second that are achieved; 0: none is known
+  double vector_peak = 0;                                  // of fp32, without tensor cores
+  double dram = 0;                                         // bytes per second that are achieved
+  double dram_roof = 0;                                    // those of the roof
+  double bandwidth_factor = 1;                             // of the options; in the two above already
+  double cache_bytes = 0;                                  // of the last cache
+  double multiprocessors = 0;                              // 0: not known
+  std::vector<std::string> remarks;                        // what was taken in place of what is not known
 
   const ClassParameters& of_class(OpClass op) const { return parameters_of(is_gpu ? gpu->classes : cpu->classes, op); }
 };

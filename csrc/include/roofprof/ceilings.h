@@ -113,6 +113,31 @@ struct CardFacts {
   bool operator==(const CardFacts&) const = default;
 };
 
+// A number of the prediction that holds for this device: docs/prediction.md names and explains them.
+struct CalibratedNumber {
+  std::string name;  // "product.overlap"
+  double value = 0;
+  bool operator==(const CalibratedNumber&) const = default;
+};
+
+// How well the fitted numbers predict kernels that were held out of the fit.
+struct CalibratedClass {
+  std::string name;                // of the class of ops
+  std::int64_t kernels = 0;        // of different shapes that were measured
+  double median_error = 0;         // of |predicted / measured - 1|
+  double percentile_90 = 0;        // of the same
+  double median_error_before = 0;  // without the fit
+  bool operator==(const CalibratedClass&) const = default;
+};
+
+// What measured kernels of the device say about its predictions.
+struct Calibration {
+  std::string source;  // what was measured, in words; "": the device was not calibrated
+  std::vector<CalibratedNumber> numbers;
+  std::vector<CalibratedClass> classes;
+  bool operator==(const Calibration&) const = default;
+};
+
 // Called with a line of text for each thing that a measurement does.
 using Progress = std::function<void(std::string_view)>;
 
@@ -123,6 +148,7 @@ struct Ceilings {
   BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
   std::vector<NetworkCeiling> network = {};
   CardFacts facts = {};
+  Calibration calibration = {};
   // The share of the processors that other programs used while these were measured, where it was too large to trust
   // them; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;

@@ -52,6 +52,9 @@ void bind_ceilings(py::module_& module) {
       .def_readonly("bytes_per_second", &NetworkCeiling::bytes_per_second)
       .def_readonly("provenance", &NetworkCeiling::provenance);
   bind_struct<CardFacts>(module, "CardFacts");
+  bind_struct<CalibratedNumber>(module, "CalibratedNumber");
+  bind_struct<CalibratedClass>(module, "CalibratedClass");
+  bind_struct<Calibration>(module, "Calibration");
   bind_struct<Ceilings>(module, "Ceilings")
       .def(py::init<>())
       .def(

@@ -72,6 +72,7 @@ void bind_prediction(py::module_& module) {
             return by_class;
           },
           py::arg("ceilings"), py::arg("parameters"))
+      .def("op_classes", &Predictor::op_classes)
       .def("op_seconds", &Predictor::op_seconds, py::arg("ceilings"), py::arg("parameters"))
       .def(
           "total",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from roofprof import __version__
 from roofprof.cli import (
+    calibrate,
     ceilings,
     check,
     completion,
@@ -43,6 +44,7 @@ _COMMANDS: tuple[Callable[[Commands], None], ...] = (
     predict.add_parser,
     predict.add_sweep,
     ceilings.add_parser,
+    calibrate.add_parser,
     ops.add_parser,
     migrate.add_parser,
     doctor.add_parser,

@@ -38,6 +38,7 @@ LINES = {
     "predict": ("r.json --device roofs.json", "--json --csv"),
     "sweep": ("m.py:model --inputs n.py:inputs --device roofs.json", "--json"),
     "ceilings": ("", "--json"),
+    "calibrate": ("roofs.json --from c.csv", "--json"),
     "migrate": ("m.py n.py", "--json"),
     "ops": ("", ""),
     "doctor": ("", ""),

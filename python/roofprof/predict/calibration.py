@@ -1,0 +1,171 @@
+"""What measured kernels of a device say about its predictions: numbers fitted to them, stored with its roofs."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roofprof import _report
+from roofprof.predict.fitting import fitted
+from roofprof.predict.measured_kernels import MeasuredKernels
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DATA = Path(__file__).parent.parent / "data" / "prediction.json"
+_SPREAD = 0.3  # of the logarithm of a number, which is expected to be that of the device's architecture
+_FEWEST = 8  # shapes of a class that say something about it
+_FOLDS = 2  # in turn, one is held out
+# The numbers that the kernels of each class say something about, those of one architecture among them. A class that is
+# not here has its share of the bandwidth.
+_NUMBERS: Mapping[str, Sequence[str]] = {
+    "linear": (
+        "linear.of_bandwidth",
+        "achieved.product.launch",
+        "achieved.product.of_peak",
+        "product.tile_side",
+        "product.byte_latency",
+        "product.split",
+        "product.loading_share",
+        "product.exposed_output",
+        "product.overlap",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """The measured kernels of one class."""
+
+    name: str
+    of: tuple[MeasuredKernels, ...]
+    chosen: tuple[tuple[int, ...], ...]  # of each, places in its lists
+
+    def shapes(self) -> list[str]:
+        return [of.shapes[i] for of, chosen in zip(self.of, self.chosen, strict=True) for i in chosen]
+
+    def seconds(self) -> list[float]:
+        return [of.seconds[i] for of, chosen in zip(self.of, self.chosen, strict=True) for i in chosen]
+
+    def predicted(self, roofs: _report.Ceilings) -> list[float]:
+        found = []
+        for of, chosen in zip(self.of, self.chosen, strict=True):
+            seconds = of.predicted(roofs, _report.PredictionParameters.shipped())
+            found += [seconds[i] for i in chosen]
+        return found
+
+
+def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], source: str) -> _report.Ceilings:
+    """Return the roofs with the numbers that suit the device's own kernels best, and how well these predict others.
+
+    source: what was measured, in words. Raises ValueError, one sentence, where no class of ops has kernels of at least
+    eight shapes, or the roofs are those of a CPU; ImportError without numpy.
+    """
+    try:
+        import numpy as np
+    except ImportError:
+        raise ImportError("a calibration needs numpy: pip install roofprof[calibrate]") from None
+    if not roofs.facts.compute_capability and (
+        roofs.curve.points or any(level.level == "L3" for level in roofs.memory)
+    ):
+        raise ValueError(f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs")
+    plain = _with(roofs, {}, [], "")
+    classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes())) >= _FEWEST]
+    if not classes:
+        raise ValueError(f"no class of ops was measured with {_FEWEST} shapes or more: nothing can be fitted")
+    numbers: dict[str, float] = {}
+    judged = []
+    for kernels in classes:
+        seconds = np.array(kernels.seconds())
+        fold = np.array([zlib.crc32(shape.encode()) % _FOLDS for shape in kernels.shapes()])
+        held_out = np.zeros(len(seconds))
+        for out in range(_FOLDS):
+            if 0 < np.sum(fold == out) < len(fold):
+                found = _fit(plain, kernels, fold != out, numbers)
+                held_out[fold == out] = np.array(kernels.predicted(_with(plain, found, [], source)))[fold == out]
+            else:
+                held_out[fold == out] = np.array(kernels.predicted(plain))[fold == out]
+        before = np.abs(np.array(kernels.predicted(plain)) / seconds - 1)
+        error = np.abs(held_out / seconds - 1)
+        numbers = _fit(plain, kernels, np.full(len(seconds), True), numbers)
+        low, high = np.quantile(seconds / held_out, (0.1, 0.9))
+        numbers[f"{kernels.name}.low"] = float(f"{min(low, 0.99):.3g}")
+        numbers[f"{kernels.name}.high"] = float(f"{max(high, 1.01):.3g}")
+        judged.append(
+            {
+                "name": kernels.name,
+                "kernels": len(set(kernels.shapes())),
+                "median_error": float(np.median(error)),
+                "percentile_90": float(np.quantile(error, 0.9)),
+                "median_error_before": float(np.median(before)),
+            }
+        )
+    return _with(roofs, numbers, judged, source)
+
+
+def _by_class(measured: Sequence[MeasuredKernels]) -> list[_Kernels]:
+    names = Counter(name for of in measured for name in of.classes)
+    return [
+        _Kernels(
+            name,
+            tuple(measured),
+            tuple(tuple(i for i, of_class in enumerate(of.classes) if of_class == name) for of in measured),
+        )
+        for name in sorted(names)
+    ]
+
+
+def _fit(
+    roofs: _report.Ceilings, kernels: _Kernels, chosen: np.ndarray, known: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the known numbers and those that suit the chosen kernels."""
+    import numpy as np
+
+    names = [name for name in _NUMBERS.get(kernels.name, (f"{kernels.name}.of_bandwidth",)) if name not in known]
+    priors = [(_shipped(name, roofs.facts.compute_capability), _SPREAD) for name in names]
+
+    def predicted(values: list[float]) -> np.ndarray:
+        trial = _with(roofs, {**known, **dict(zip(names, values, strict=True))}, [], "a trial")
+        return np.array(kernels.predicted(trial))[chosen]
+
+    found = fitted(predicted, np.array(kernels.seconds())[chosen], priors)
+    return {**known, **dict(zip(names, found, strict=True))}
+
+
+def _with(
+    roofs: _report.Ceilings, numbers: Mapping[str, float], classes: list[dict[str, Any]], source: str
+) -> _report.Ceilings:
+    content = roofs.to_dict()
+    content.pop("calibration", None)
+    if numbers:
+        listed = [{"name": name, "value": value} for name, value in numbers.items()]
+        content["calibration"] = {"source": source, "numbers": listed, "classes": classes}
+    return _report.ceilings_from_dict(content)
+
+
+@cache
+def _file() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(_DATA.read_text())["parameters"]
+    return content
+
+
+def _shipped(name: str, capability: str) -> float:
+    """Return a number as it is without a calibration."""
+    first, *rest = name.split(".")
+    place: Any = _file()["gpu"]
+    if first == "achieved":
+        of_architecture = [one for one in _file()["achieved"] if one["compute_capability"] == capability]
+        place = of_architecture[0] if of_architecture else _file()["achieved"][0]
+    elif first in {one["name"] for one in place["classes"]}:
+        place = next(one for one in place["classes"] if one["name"] == first)
+    else:
+        place = place[first]
+    for key in rest:
+        place = place[key]
+    return float(place)

@@ -1,0 +1,146 @@
+"""Measured times of kernels: products in a table, or the ops of a report that a GPU ran."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roofprof import _report
+
+if TYPE_CHECKING:
+    from roofprof.report.report import Report
+
+# The columns that a table may give seconds in, and what its figures are multiplied by. ai-dynamo/aiconfigurator's
+# tables have `latency`, in milliseconds.
+TIMES = {"seconds": 1.0, "ms": 1e-3, "us": 1e-6, "latency": 1e-3}
+_DTYPES = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "half": "float16",
+    "fp32": "float32",
+    "tf32": "float32",
+    "fp8": "float8_e4m3fn",
+}
+# A module keeps the shapes of some dozens of calls of an op.
+_CALLS = 25
+
+
+@dataclass(frozen=True)
+class MeasuredKernels:
+    """Ops of one report, and the measured seconds of some of them."""
+
+    predictor: _report.Predictor
+    places: tuple[int, ...]  # of the measured ops among the report's
+    classes: tuple[str, ...]  # of each measured op
+    shapes: tuple[str, ...]
+    seconds: tuple[float, ...]  # of all its calls together
+
+    def predicted(self, roofs: _report.Ceilings, parameters: _report.PredictionParameters) -> list[float]:
+        """Return the predicted seconds of the measured ops."""
+        seconds = self.predictor.op_seconds(roofs, parameters)
+        return [seconds[place] for place in self.places]
+
+
+def of_report(report: Report) -> MeasuredKernels:
+    """Return the ops of a report that kernels of a GPU were timed of.
+
+    Raises ValueError for a report that has no times of a device's kernels.
+    """
+    content = report.to_dict()
+    if not content["device_timed"] or content["prediction"]:
+        raise ValueError("its times are not those of a GPU's kernels: nothing can be learned of them")
+    return _measured(report._compiled, content, {"autocast": False})
+
+
+def _measured(report: _report.Report, content: dict, options: dict) -> MeasuredKernels:
+    predictor = _report.Predictor(report, _report.PredictionOptions(**options))
+    found = [
+        (place, of_class, f"{op['op']} {op['dtype']} {op['shapes']}", op["time_ns"] / 1e9)
+        for place, (op, of_class) in enumerate(zip(content["ops"], predictor.op_classes(), strict=True))
+        if of_class and op.get("time_ns")
+    ]
+    places, classes, shapes, seconds = zip(*found, strict=True) if found else ((), (), (), ())
+    return MeasuredKernels(predictor, places, classes, shapes, seconds)
+
+
+def of_table(path: Path) -> MeasuredKernels:
+    """Return the products of a table: a CSV file, gzipped or not, of y = x w^T with x of m x k and w of n x k.
+
+    It has the columns m, n, k, dtype (or gemm_dtype) and one of TIMES; it may have others. Rows of types that torch has
+    no product of are left out. Raises ValueError, one sentence, for a table that lacks a column, has a cell that is no
+    number, or has no row that can be used.
+    """
+    measured: dict[str, dict[tuple[int, int, int], float]] = {}
+    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as text:
+        lines = csv.DictReader(text)
+        names = lines.fieldnames or []
+        unit = next((name for name in TIMES if name in names), None)
+        dtype_column = next((name for name in ("dtype", "gemm_dtype") if name in names), None)
+        lacking = [name for name in ("m", "n", "k") if name not in names]
+        if dtype_column is None:
+            lacking.append("dtype")
+        if unit is None:
+            lacking.append("seconds (or ms, us)")
+        if unit is None or dtype_column is None or lacking:
+            raise ValueError(f"{path}: the table of products lacks the column {', '.join(lacking)}")
+        for number, line in enumerate(lines, 2):
+            try:
+                sizes = (int(line["m"]), int(line["n"]), int(line["k"]))
+                seconds = float(line[unit]) * TIMES[unit]
+            except (TypeError, ValueError):
+                raise ValueError(f"{path}: line {number} has a size or a time that is no number") from None
+            if min(sizes) < 1 or not 0 < seconds < float("inf"):
+                raise ValueError(f"{path}: line {number} has a size or a time that is not above 0")
+            dtype = _DTYPES.get(line[dtype_column], line[dtype_column])
+            if dtype in _DTYPES.values():
+                measured.setdefault(dtype, {})[sizes] = seconds
+    if not measured:
+        raise ValueError(f"{path}: no row has a type that torch has a product of: {', '.join(_DTYPES)}")
+    return products(measured)
+
+
+def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> MeasuredKernels:
+    """Return products y = x w^T as counted ops: by torch's name of the type, seconds by (m, n, k)."""
+    import torch
+    from torch import nn
+
+    from roofprof.profiling.profiler import count
+
+    class Products(nn.Module):
+        def __init__(self, dtype: torch.dtype, sizes: Sequence[tuple[int, int, int]]) -> None:
+            super().__init__()
+            self.dtype, self.sizes = dtype, sizes
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for rows, width, depth in self.sizes:
+                a, b = torch.empty(rows, depth, dtype=self.dtype), torch.empty(width, depth, dtype=self.dtype)
+                if self.dtype is torch.float8_e4m3fn:
+                    scale = torch.empty(())
+                    torch._scaled_mm(a, b.t(), scale, scale, out_dtype=torch.bfloat16)
+                else:
+                    nn.functional.linear(a, b)
+            return x
+
+    parts = [
+        Products(getattr(torch, dtype), sizes) for dtype, rows in measured.items() for sizes in _chunks(list(rows))
+    ]
+    with torch.device("meta"), torch.no_grad():
+        report = count(nn.Sequential(*parts), torch.zeros(1))
+    content = json.loads(report.to_json())
+    names = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
+    for op in content["ops"]:
+        if op["op"] not in ("aten::linear", "aten::_scaled_mm"):
+            continue
+        x, w = (tuple(map(int, shape.split("x"))) for shape in op["shapes"].split(", ")[:2])
+        width = w[1] if op["op"] == "aten::_scaled_mm" else w[0]
+        op["time_ns"] = 1e9 * measured[names[op["dtype"]]][x[0], width, x[1]]
+    return _measured(report._compiled, content, {"autocast": False})
+
+
+def _chunks(sizes: Sequence[tuple[int, int, int]]) -> Iterable[Sequence[tuple[int, int, int]]]:
+    return (sizes[begin : begin + _CALLS] for begin in range(0, len(sizes), _CALLS))
