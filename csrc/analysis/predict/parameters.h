@@ -32,10 +32,16 @@ struct HalfSizes {
 
 // ---- The numbers of each kind of kernel on a GPU
 
+// Matrix products on tensor cores: a multiprocessor computes one tile of the output after the other.
 struct ProductParameters {
-  double depth = 0;  // half sizes
-  double width = 0;
-  double unaligned = 1;  // share of the peak if depth or width is not a multiple of 8 elements (16-bit types)
+  double tile_side = 0;       // outputs: tiles with a smaller side wait for their operands
+  double tile_latency = 0;    // seconds from a tile's first load to its first arithmetic, and from the last to its end
+  double byte_latency = 0;    // seconds per byte of a row's depth, at least: steps of one tile wait for each other
+  double split = 0;           // seconds to sum what parts of a split inner dimension give
+  double loading_share = 1;   // of the multiprocessors, which draw the full bandwidth together
+  double exposed_output = 0;  // of the time to write the output, while nothing is computed
+  double overlap = 2;         // as of all kernels
+  double unaligned = 1;       // share of the peak if depth or width is not a multiple of 8 elements
 };
 
 struct AttentionParameters {
@@ -86,6 +92,14 @@ struct CpuParameters {
   double convolution_floor = 0;  // seconds that the smallest convolution takes
 };
 
+// How the libraries' kernels for products work on an architecture.
+struct ProductKernels {
+  double launch = 2.5e-6;  // seconds of a kernel that does nothing, between two others
+  double of_peak = 1;      // of the achieved peak
+  double last_wave = 0.5;  // 1: a last wave of few tiles takes as long as a full one; 0: tiles are shared out evenly
+  double cache = 0.2;      // of the last cache: what its parts do not hold twice
+};
+
 // The shares of the published peaks that large kernels achieve on cards of one compute capability.
 struct AchievedShare {
   std::string compute_capability;
@@ -94,6 +108,7 @@ struct AchievedShare {
   double picojoules_per_flop = 0;  // at the published clock and rate, fp16 or bf16; 0: power does not limit it
   double fp16_per_fp32 = 1;        // fp16's rate by fp32's, for cards of which one is not published
   double cache = 1;                // of the last cache; 0: what ops find there is not known
+  ProductKernels product = {};
   std::string source;
 };
 
@@ -135,8 +150,13 @@ void for_each_member(Of<HalfSizes>, Visitor&& visit) {
 
 template <class Visitor>
 void for_each_member(Of<ProductParameters>, Visitor&& visit) {
-  visit("depth", &ProductParameters::depth, Written::always);
-  visit("width", &ProductParameters::width, Written::always);
+  visit("tile_side", &ProductParameters::tile_side, Written::always);
+  visit("tile_latency", &ProductParameters::tile_latency, Written::always);
+  visit("byte_latency", &ProductParameters::byte_latency, Written::always);
+  visit("split", &ProductParameters::split, Written::always);
+  visit("loading_share", &ProductParameters::loading_share, Written::always);
+  visit("exposed_output", &ProductParameters::exposed_output, Written::always);
+  visit("overlap", &ProductParameters::overlap, Written::always);
   visit("unaligned", &ProductParameters::unaligned, Written::always);
 }
 
@@ -191,6 +211,14 @@ void for_each_member(Of<CpuParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<ProductKernels>, Visitor&& visit) {
+  visit("launch", &ProductKernels::launch, Written::always);
+  visit("of_peak", &ProductKernels::of_peak, Written::always);
+  visit("last_wave", &ProductKernels::last_wave, Written::always);
+  visit("cache", &ProductKernels::cache, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("compute_capability", &AchievedShare::compute_capability, Written::always);
   visit("dram", &AchievedShare::dram, Written::always);
@@ -198,6 +226,7 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("picojoules_per_flop", &AchievedShare::picojoules_per_flop, Written::always);
   visit("fp16_per_fp32", &AchievedShare::fp16_per_fp32, Written::always);
   visit("cache", &AchievedShare::cache, Written::unless_default);
+  visit("product", &AchievedShare::product, Written::always);
   visit("source", &AchievedShare::source, Written::always);
 }
 

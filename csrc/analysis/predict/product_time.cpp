@@ -1,32 +1,121 @@
 #include "analysis/predict/product_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace roofprof {
 
 namespace {
 
-// The side of a tile of the output: in large matrix products one multiprocessor computes each tile.
+// The side of a tile of the output that share_of_waves() counts.
 constexpr double kTile = 64;
 constexpr double kAlignment = 8;
 
-// Returns the share of the class's best that these sizes leave.
-double utilization(const OpFeatures& op, const TargetDevice& device) {
-  if (op.depth <= 0 || op.width <= 0 || op.rows <= 0) return 1;
-  const auto& half = device.gpu->product;
-  double share = op.depth / (op.depth + half.depth) * op.width / (op.width + half.width);
-  if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= half.unaligned;
-  return std::lerp(share * share_of_waves(op, device), 1.0, share_of_vectors(op));
+// A tile of the output, which one multiprocessor computes. Libraries have more of them: these eight explain measured
+// times as well as 23 did. Rows and columns are not told apart, because kernels swap the operands where that is better.
+struct Tile {
+  double rows;
+  double width;
+};
+constexpr std::array<Tile, 8> kTiles = {
+    {{16, 32}, {16, 128}, {32, 64}, {64, 64}, {64, 128}, {128, 128}, {64, 256}, {128, 256}}};
+// A split of the inner dimension leaves each part at least as deep.
+constexpr double kLeastDepth = 256;
+// Between two uses of a layer's weights those of other layers pass through the cache: so many times their bytes.
+constexpr double kLayers = 6;
+// A working set is found in the cache up to this share of it, and from this share on not at all.
+constexpr double kFits = 0.9;
+constexpr double kOverflows = 1.25;
+constexpr double kUsualMultiprocessors = 100;  // where they are not known
+
+// Returns the share that comes from memory of what is used again after `bytes` have passed through the cache.
+double missed(double bytes, double cache) {
+  if (cache <= 0) return 1;
+  return std::clamp((bytes / cache - kFits) / (kOverflows - kFits), 0.0, 1.0);
 }
 
-// Tensor cores are clocked above what is published on some cards; other units reach no more than their peak.
-double peak_share(const OpFeatures& op, const ClassParameters& of_class) {
-  const auto most = std::ranges::max_element(op.operations) - op.operations.begin();
-  const auto dtype = static_cast<DType>(most);
-  const bool vector_units = dtype == DType::fp32 || dtype == DType::fp64;
-  return vector_units ? std::min(of_class.of_peak, 1.0) : of_class.of_peak;
-}
+// What a product moves and computes on a device, apart from how it is cut into tiles.
+class Product {
+ public:
+  Product(const OpFeatures& op, const TargetDevice& device, double at_peaks)
+      : op_(op),
+        numbers_(device.gpu->product),
+        kernels_(device.achieved != nullptr ? device.achieved->product : kDefault),
+        processors_(device.multiprocessors > 0 ? device.multiprocessors : kUsualMultiprocessors),
+        batch_(std::max(op.batch, 1.0)) {
+    const auto& of_class = device.of_class(op.op);
+    double share = of_class.of_peak * kernels_.of_peak;
+    if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
+    // Of a multiply-add on one multiprocessor, at the rate that all have together.
+    seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
+    bandwidth_ = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
+    const double elements = op.op == OpClass::linear ? batch_ * op.width * op.depth : 0;
+    const double weights = std::min(elements * op.element_bytes, op.read_bytes);
+    const double activations = op.read_bytes - weights;
+    const double all = op.read_bytes + op.write_bytes;
+    const double cache = kernels_.cache * device.cache_bytes;
+    traffic_ =
+        weights * missed(all + (kLayers - 1) * weights, cache) + (activations + op.write_bytes) * missed(all, cache);
+    // A tile's outputs are written after its last step, while nothing of it is computed.
+    output_seconds_ = numbers_.exposed_output * op.write_bytes / bandwidth_;
+    step_seconds_ = numbers_.byte_latency * op.element_bytes;
+  }
+
+  double seconds() const {
+    Part best;
+    for (const auto& tile : kTiles) {
+      const double tiles = batch_ * std::ceil(op_.rows / tile.rows) * std::ceil(op_.width / tile.width);
+      best = better(best, part(tile, tiles, 1));
+      const double splits = std::min(std::floor(processors_ / tiles), std::floor(op_.depth / kLeastDepth));
+      if (splits > 1) best = better(best, part(tile, tiles, splits));
+    }
+    return kernels_.launch + best.split + together(best.compute, best.memory, numbers_.overlap);
+  }
+
+ private:
+  // The times of one way to cut the product.
+  struct Part {
+    double compute = std::numeric_limits<double>::infinity();
+    double memory = std::numeric_limits<double>::infinity();
+    double split = 0;
+    double estimate = std::numeric_limits<double>::infinity();
+  };
+  static const Part& better(const Part& one, const Part& other) { return other.estimate < one.estimate ? other : one; }
+
+  Part part(const Tile& tile, double tiles, double splits) const {
+    const double blocks = tiles * splits;
+    const double depth = std::ceil(op_.depth / splits / kStep) * kStep;
+    // A tile loads a row and a column for each step of its depth; small ones wait for that.
+    const double macs = std::max(tile.rows * tile.width, (tile.rows + tile.width) / 2 * numbers_.tile_side);
+    const double one = depth * std::max(macs * seconds_per_mac_, step_seconds_) + numbers_.tile_latency;
+    const double waves = blocks / processors_;
+    Part part;
+    part.compute = output_seconds_ + one * (waves <= 1 ? 1 : std::lerp(waves, std::ceil(waves), kernels_.last_wave));
+    const double loading = std::min(1.0, std::min(waves, 1.0) / numbers_.loading_share);
+    part.memory = traffic_ / (bandwidth_ * loading);
+    if (splits > 1) part.split = numbers_.split;
+    const auto [shorter, longer] = std::minmax(part.compute, part.memory);
+    part.estimate = longer + kOfShorter * shorter + part.split;
+    return part;
+  }
+
+  static constexpr double kStep = 32;        // of the depth
+  static constexpr double kOfShorter = 0.3;  // in the estimate by which ways to cut are compared, without powers
+  static constexpr ProductKernels kDefault = {};
+
+  const OpFeatures& op_;
+  const ProductParameters& numbers_;
+  const ProductKernels& kernels_;
+  double processors_;
+  double batch_;
+  double seconds_per_mac_ = 0;
+  double bandwidth_ = 0;
+  double traffic_ = 0;  // bytes
+  double output_seconds_ = 0;
+  double step_seconds_ = 0;  // at least, for an element of the depth
+};
 
 }  // namespace
 
@@ -38,11 +127,12 @@ double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
 }
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
+  const double at_peaks = seconds_at_peaks(op, device);
+  if (op.rows > 0 && op.width > 0 && op.depth > 0 && at_peaks > 0) return Product(op, device, at_peaks).seconds();
   const auto& of_class = device.of_class(op.op);
-  const double compute = seconds_at_peaks(op, device) / (peak_share(op, of_class) * utilization(op, device));
-  const double share =
-      std::lerp(of_class.of_bandwidth, device.of_class(OpClass::elementwise).of_bandwidth, share_of_vectors(op));
-  return together(compute, traffic_seconds(op.read_bytes, op.write_bytes, share, device), device.gpu->overlap);
+  const double bandwidth = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
+  return together(of_class.of_peak > 0 ? at_peaks / of_class.of_peak : 0, (op.read_bytes + op.write_bytes) / bandwidth,
+                  device.gpu->product.overlap);
 }
 
 }  // namespace roofprof

@@ -1,12 +1,12 @@
 #pragma once
-// The time of matrix products on a GPU.
+// The time of matrix products on a GPU's tensor cores: tiles of the output over the multiprocessors.
 
 #include "analysis/predict/op_features.h"
 #include "analysis/predict/target_device.h"
 
 namespace roofprof {
 
-// Returns the seconds of the kernel of one call, without its floor.
+// Returns the seconds of the kernel of one call, without host time.
 double product_seconds(const OpFeatures& op, const TargetDevice& device);
 
 // Returns the share of the best rate that tiles of the output leave, whose last wave over the multiprocessors may be
