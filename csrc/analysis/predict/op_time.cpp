@@ -5,6 +5,7 @@
 #include "analysis/predict/cpu_time.h"
 #include "analysis/predict/product_time.h"
 #include "analysis/predict/streaming_time.h"
+#include "analysis/predict/vector_product_time.h"
 
 namespace roofprof {
 
@@ -14,7 +15,7 @@ double seconds_of_class(const OpFeatures& op, const TargetDevice& device) {
   switch (op.op) {
     case OpClass::linear:
     case OpClass::batched_matmul:
-      return product_seconds(op, device);
+      return is_vector_product(op) ? vector_product_seconds(op, device) : product_seconds(op, device);
     case OpClass::attention:
     case OpClass::unfused_attention:
       return attention_seconds(op, device);

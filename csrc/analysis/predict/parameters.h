@@ -44,6 +44,12 @@ struct ProductParameters {
   double unaligned = 1;       // share of the peak if depth or width is not a multiple of 8 elements
 };
 
+// Of products in fp32 and fp64, whose outputs are computed in square tiles of 128, 64 or 32.
+struct VectorProductParameters {
+  double load = 0;      // multiply-adds in whose time a block loads one element for one row or column of its tile
+  double prologue = 0;  // elements of depth in whose time a tile is begun and written
+};
+
 struct AttentionParameters {
   // An attention that no fused kernel takes is computed in fp32, its scores moved so many times (bytes per score).
   double bytes_per_score = 0;
@@ -74,6 +80,7 @@ struct GpuParameters {
   double overlap = 2;       // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
   double kernel_floor = 0;  // seconds that the smallest kernel takes
   ProductParameters product;
+  VectorProductParameters vector_product;
   AttentionParameters attention;
   ConvolutionParameters convolution;
   StreamingParameters streaming;
@@ -109,6 +116,12 @@ struct AchievedShare {
   double fp16_per_fp32 = 1;        // fp16's rate by fp32's, for cards of which one is not published
   double cache = 1;                // of the last cache; 0: what ops find there is not known
   ProductKernels product = {};
+  // Of products in fp32: the share of the published rate where power does not limit it, the energy per FLOP and per
+  // byte of DRAM under full load, and the smallest side of a tile that the library takes for a batch of them.
+  double vector = 1;
+  double vector_picojoules = 0;  // 0: power does not limit it
+  double dram_picojoules = 0;
+  double batched_tile = 0;
   std::string source;
 };
 
@@ -161,6 +174,12 @@ void for_each_member(Of<ProductParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<VectorProductParameters>, Visitor&& visit) {
+  visit("load", &VectorProductParameters::load, Written::always);
+  visit("prologue", &VectorProductParameters::prologue, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<AttentionParameters>, Visitor&& visit) {
   visit("bytes_per_score", &AttentionParameters::bytes_per_score, Written::always);
 }
@@ -193,6 +212,7 @@ void for_each_member(Of<GpuParameters>, Visitor&& visit) {
   visit("overlap", &GpuParameters::overlap, Written::always);
   visit("kernel_floor", &GpuParameters::kernel_floor, Written::always);
   visit("product", &GpuParameters::product, Written::always);
+  visit("vector_product", &GpuParameters::vector_product, Written::always);
   visit("attention", &GpuParameters::attention, Written::always);
   visit("convolution", &GpuParameters::convolution, Written::always);
   visit("streaming", &GpuParameters::streaming, Written::always);
@@ -227,6 +247,10 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("fp16_per_fp32", &AchievedShare::fp16_per_fp32, Written::always);
   visit("cache", &AchievedShare::cache, Written::unless_default);
   visit("product", &AchievedShare::product, Written::always);
+  visit("vector", &AchievedShare::vector, Written::always);
+  visit("vector_picojoules", &AchievedShare::vector_picojoules, Written::always);
+  visit("dram_picojoules", &AchievedShare::dram_picojoules, Written::always);
+  visit("batched_tile", &AchievedShare::batched_tile, Written::always);
   visit("source", &AchievedShare::source, Written::always);
 }
 
