@@ -2,6 +2,8 @@
 
     python benchmarks/prediction/fit.py --tables FOLDER --counts FOLDER [--devices "RTX 3090"] --write FILE
 
+Of GPUs, whole models give the numbers of convolutions and of what no table of measured kernels has.
+
 Least squares on log(predicted / measured), robust (beyond 6% an error counts linearly), each number held by a prior:
 what is known of such kernels without these measurements. Models that were measured in another form than they are
 defined are left out, and so is attention that no kernel takes where torch was older than 2.5: it ran in half then.
@@ -29,20 +31,21 @@ PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs bes
 STEP = 0.02  # of the finite differences, in logarithms
 DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 
-# of_peak and of_bandwidth of each class, each (expected, spread of its logarithm). None: the model does not use it.
+# of_peak and of_bandwidth of each class, each (expected, spread of its logarithm). None: the model does not use it, or,
+# of GPUs, tables of measured kernels have given it (products.py, attention.py, streams.py).
 CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]] = {
-    "linear": ((0.9, 0.1), (0.8, 0.15)),
-    "batched_matmul": ((0.7, 0.3), (0.5, 0.4)),
-    "attention": ((0.8, 0.2), (0.7, 0.2)),
-    "unfused_attention": ((0.6, 0.2), None),
+    "linear": (None, None),
+    "batched_matmul": (None, None),
+    "attention": (None, None),
+    "unfused_attention": (None, None),
     "conv_pointwise": ((0.85, 0.15), (0.7, 0.2)),
     "conv_spatial": ((0.85, 0.15), (0.6, 0.3)),
     "conv_stem": ((0.4, 0.5), (0.5, 0.3)),
     "conv_grouped": ((0.7, 0.3), (0.5, 0.3)),
     "conv_depthwise": ((0.5, 0.5), (0.6, 0.4)),
-    "elementwise": (None, (1.0, 0.03)),
-    "row_norm": (None, (0.8, 0.4)),
-    "softmax": (None, (0.9, 0.1)),
+    "elementwise": (None, None),
+    "row_norm": (None, None),
+    "softmax": (None, None),
     "reduction": (None, (0.9, 0.4)),
     "pooling": (None, (0.6, 0.5)),
     "interpolation": (None, (0.7, 0.2)),
@@ -52,24 +55,17 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
 }
 # The numbers of the kind of device, by their paths in the file.
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
-    ("product", "depth"): (24.0, 0.5),
-    ("product", "width"): (16.0, 0.5),
-    ("product", "unaligned"): (0.7, 0.3),
     ("convolution", "depth"): (24.0, 0.5),
     ("convolution", "width"): (16.0, 0.5),
     ("convolution", "unaligned"): (0.7, 0.3),
     ("convolution", "depthwise_exponent"): (1.0, 0.3),
-    ("convolution", "floor"): (20e-6, 0.5),
-    ("overlap",): (3.0, 0.2),
-    ("kernel_floor",): (6e-6, 0.5),
-    ("streaming", "cache_share"): (0.5, 0.7),
     ("streaming", "permuted"): (1.3, 0.3),
     ("streaming", "plane_seconds"): (0.4e-6, 1.0),
-    ("attention", "bytes_per_score"): (24.0, 0.3),
 }
 
 # The numbers of CPUs, whose table was measured with compiled models, without those that only GPU kernels have.
 CPU_PEAK, CPU_BANDWIDTH = (0.7, 0.3), (0.7, 0.1)
+CPU_ARITHMETIC = [*list(CLASSES)[: list(CLASSES).index("elementwise")], "other"]
 CPU_SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "depth"): (8.0, 0.7),
     ("product", "width"): (8.0, 0.7),
@@ -88,7 +84,7 @@ def priors(kind: str) -> dict[Path_, tuple[float, float]]:
     """Return the prior of every number that is fitted, by its path below the kind of device."""
     found: dict[Path_, tuple[float, float]] = dict(SHARED if kind == "gpu" else CPU_SHARED)
     for number, (name, of_gpu) in enumerate(CLASSES.items()):
-        of_cpu = (CPU_PEAK if of_gpu[0] else None, CPU_BANDWIDTH)
+        of_cpu = (CPU_PEAK if name in CPU_ARITHMETIC else None, CPU_BANDWIDTH)
         for key, prior in zip(("of_peak", "of_bandwidth"), of_gpu if kind == "gpu" else of_cpu, strict=True):
             if prior and (kind == "gpu" or name != "interpolation"):
                 found["classes", number, key] = prior
@@ -125,30 +121,29 @@ def is_fitted(case: Case) -> bool:
     return not (seconds["unfused_attention"] > 0 and line.torch < (2, 5))
 
 
-def fitted(
-    of: Sequence[Case], file: dict[str, Any], steps: int = 12, say: Callable[[str], None] = print
-) -> dict[str, Any]:
-    """The file with the numbers that suit these measurements best."""
-    of = [case for case in of if is_fitted(case)]
-    kind = TABLES[of[0].measured.device].kind
-    known = priors(kind)
-    paths = list(known)
-    expected = np.log([known[path][0] for path in paths])
-    spread = np.array([known[path][1] for path in paths])
-    target = np.log([case.measured.seconds for case in of])
+def least_squares(
+    errors: Callable[[np.ndarray], np.ndarray],
+    known: Sequence[tuple[float, float]],
+    weights: np.ndarray,
+    steps: int = 12,
+    say: Callable[[str], None] = lambda _: None,
+) -> np.ndarray:
+    """Return the numbers whose errors are the smallest: robust, and held by what is known of each number.
 
-    def errors(logs: np.ndarray) -> np.ndarray:
-        return np.log(times(of, parameters_of(with_values(file, kind, paths, np.exp(logs))))) - target
+    `errors` gives the logarithms of predicted / measured for the logarithms of the numbers. The weights' sum is one.
+    """
+    expected = np.log([value for value, _ in known])
+    spread = np.array([width for _, width in known])
 
     def cost(error: np.ndarray, logs: np.ndarray) -> float:
         deviation = ((logs - expected) / spread) ** 2
-        return float(np.mean(np.sqrt(1 + (error / ROBUST) ** 2) - 1) + PRIOR / 2 * deviation.sum())
+        return float(weights @ (np.sqrt(1 + (error / ROBUST) ** 2) - 1) + PRIOR / 2 * deviation.sum())
 
     logs, damping = expected.copy(), 1e-3
     error = errors(logs)
     for step in range(steps):
         slopes = np.stack([(errors(logs + STEP * unit) - error) / STEP for unit in np.eye(len(logs))], axis=1)
-        weight = 1 / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2 / len(of)
+        weight = weights / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2
         curvature = (slopes * weight[:, None]).T @ slopes + np.diag(PRIOR / spread**2)
         gradient = slopes.T @ (weight * error) + PRIOR * (logs - expected) / spread**2
         before = cost(error, logs)
@@ -165,7 +160,24 @@ def fitted(
         say(f"step {step}: cost {after:.4f}, median error {np.median(np.abs(np.expm1(error))):.2%}")
         if before - after < 1e-4 * before:
             break
-    return with_values(file, kind, paths, [_rounded(value) for value in np.exp(logs)])
+    return np.exp(logs)
+
+
+def fitted(
+    of: Sequence[Case], file: dict[str, Any], steps: int = 12, say: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """The file with the numbers that suit these measurements best."""
+    of = [case for case in of if is_fitted(case)]
+    kind = TABLES[of[0].measured.device].kind
+    known = priors(kind)
+    paths = list(known)
+    target = np.log([case.measured.seconds for case in of])
+
+    def errors(logs: np.ndarray) -> np.ndarray:
+        return np.log(times(of, parameters_of(with_values(file, kind, paths, np.exp(logs))))) - target
+
+    values = least_squares(errors, [known[path] for path in paths], np.full(len(of), 1 / len(of)), steps, say)
+    return with_values(file, kind, paths, [_rounded(value) for value in values])
 
 
 # ---- intervals

@@ -45,7 +45,7 @@ TABLES = {
         "benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv",
         (2, 4),
         "cpu",
-        (("precision", "fp32"), ("compiled", True)),
+        (("precision", "fp32"), ("mode", "compiled")),
     ),
 }
 GPUS = [name for name, table in TABLES.items() if table.kind == "gpu"]

@@ -180,6 +180,21 @@ void add_product_sizes(OpClass op, const std::vector<Shape>& shapes, OpFeatures&
   }
 }
 
+// Norms over groups of channels and backwards have other kernels.
+void add_row_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
+  const auto name = plain_name(bucket.op);
+  if (shapes.empty() || shapes[0].empty() || bucket.op.ends_with("_backward")) return;
+  double width = 0;
+  if (name == "layer_norm" || name == "rms_norm") {
+    width = as_double(shapes.size() > 1 ? elements_of(shapes[1]) : shapes[0].back());
+  } else if (features.op == OpClass::softmax) {
+    width = as_double(shapes[0].back());
+  }
+  if (width <= 0) return;
+  features.width = width;
+  features.rows = as_double(elements_of(shapes[0])) / width;
+}
+
 void add_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
   if (is_convolution(features.op)) {
     add_convolution_sizes(bucket, shapes, features);
@@ -187,6 +202,8 @@ void add_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatu
     if (per_row > 0) features.rows = features.macs / per_row;
   } else if (features.op <= OpClass::unfused_attention) {
     add_product_sizes(features.op, shapes, features);
+  } else if (features.op == OpClass::row_norm || features.op == OpClass::softmax) {
+    add_row_sizes(bucket, shapes, features);
   } else if (features.op == OpClass::interpolation && !shapes.empty() && shapes[0].size() > 1) {
     features.planes = as_double(shapes[0][0]) * as_double(shapes[0][1]);
   }

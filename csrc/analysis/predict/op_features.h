@@ -61,7 +61,8 @@ struct OpFeatures {
   double write_bytes = 0;
   double updated_bytes = 0;
   double cast_bytes = 0;  // read and written by autocast's casts before it
-  // The sizes of a contraction, rows x depth times depth x width, `batch` times over; 0: not known.
+  // The sizes of a contraction, rows x depth times depth x width, `batch` times over; of a layer norm or a softmax, rows
+  // of `width` elements. 0: not known.
   double batch = 1;
   double rows = 0;
   double width = 0;

@@ -64,7 +64,15 @@ struct ConvolutionParameters {
 };
 
 struct StreamingParameters {
-  double cache_share = 0;    // of the last cache; a tensor of b bytes misses it with b / (b + share x size)
+  // An op whose tensors have together this share of the last cache finds and leaves half of their bytes there.
+  double cache_share = 0;
+  double of_cache_bandwidth = 1;  // the share of the last cache's bandwidth with which it gives them
+  // Thread instructions per element of layer and RMS norms, of softmax of short rows, and of long rows.
+  double norm_instructions = 0;
+  double short_softmax_instructions = 0;
+  double long_softmax_instructions = 0;
+  // Kernels that read a row again read half of it from DRAM where the rows at work fill this share of the caches.
+  double row_share = 0;
   double permuted = 1;       // what a view has permuted is read so many times slower where no product is made of it
   double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
 };
@@ -79,6 +87,7 @@ struct GpuParameters {
   std::vector<ClassParameters> classes;
   double overlap = 2;       // p of (compute^p + memory^p)^(1/p): 1: one after the other; large: the longer of the two
   double kernel_floor = 0;  // seconds that the smallest kernel takes
+  double inline_ecc = 1;    // share of the bandwidth that cards keep whose memory holds its ECC among the data
   ProductParameters product;
   VectorProductParameters vector_product;
   AttentionParameters attention;
@@ -122,6 +131,11 @@ struct AchievedShare {
   double vector_picojoules = 0;  // 0: power does not limit it
   double dram_picojoules = 0;
   double batched_tile = 0;
+  // Published facts of one multiprocessor, and in how many parts the L2 is split whose lines each part may hold.
+  double fp32_lanes = 128;
+  double threads = 2048;
+  double l1_bytes = 131072;
+  double l2_parts = 1;
   std::string source;
 };
 
@@ -196,6 +210,11 @@ void for_each_member(Of<ConvolutionParameters>, Visitor&& visit) {
 template <class Visitor>
 void for_each_member(Of<StreamingParameters>, Visitor&& visit) {
   visit("cache_share", &StreamingParameters::cache_share, Written::always);
+  visit("of_cache_bandwidth", &StreamingParameters::of_cache_bandwidth, Written::always);
+  visit("norm_instructions", &StreamingParameters::norm_instructions, Written::always);
+  visit("short_softmax_instructions", &StreamingParameters::short_softmax_instructions, Written::always);
+  visit("long_softmax_instructions", &StreamingParameters::long_softmax_instructions, Written::always);
+  visit("row_share", &StreamingParameters::row_share, Written::always);
   visit("permuted", &StreamingParameters::permuted, Written::always);
   visit("plane_seconds", &StreamingParameters::plane_seconds, Written::always);
 }
@@ -211,6 +230,7 @@ void for_each_member(Of<GpuParameters>, Visitor&& visit) {
   visit("classes", &GpuParameters::classes, Written::always);
   visit("overlap", &GpuParameters::overlap, Written::always);
   visit("kernel_floor", &GpuParameters::kernel_floor, Written::always);
+  visit("inline_ecc", &GpuParameters::inline_ecc, Written::always);
   visit("product", &GpuParameters::product, Written::always);
   visit("vector_product", &GpuParameters::vector_product, Written::always);
   visit("attention", &GpuParameters::attention, Written::always);
@@ -251,6 +271,10 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("vector_picojoules", &AchievedShare::vector_picojoules, Written::always);
   visit("dram_picojoules", &AchievedShare::dram_picojoules, Written::always);
   visit("batched_tile", &AchievedShare::batched_tile, Written::always);
+  visit("fp32_lanes", &AchievedShare::fp32_lanes, Written::unless_default);
+  visit("threads", &AchievedShare::threads, Written::unless_default);
+  visit("l1_bytes", &AchievedShare::l1_bytes, Written::unless_default);
+  visit("l2_parts", &AchievedShare::l2_parts, Written::unless_default);
   visit("source", &AchievedShare::source, Written::always);
 }
 

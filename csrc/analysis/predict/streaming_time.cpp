@@ -1,9 +1,86 @@
 #include "analysis/predict/streaming_time.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
 namespace roofprof {
+
+namespace {
+
+constexpr double kInstructionsPerClock = 128;  // thread instructions that a multiprocessor starts
+constexpr double kFlopsPerLane = 2;            // in a clock
+
+// What a kernel does with the rows of a norm or a softmax, each in a block of threads.
+struct RowKernel {
+  double instructions = 0;  // of threads, of all rows
+  double rereads = 0;       // how many times more it reads each row
+  double threads = 0;       // of a block
+};
+
+// torch's layer norm: four warps go through a row in steps of 512 elements, once for its mean and variance and once for
+// the result.
+RowKernel norm_kernel(const OpFeatures& op, const StreamingParameters& numbers) {
+  constexpr double kThreads = 128;
+  constexpr double kElements = 4 * kThreads;
+  const double steps = std::ceil(op.width / kElements);
+  return {op.rows * steps * kElements * numbers.norm_instructions, 1, kThreads};
+}
+
+// torch's softmax: up to 1024 elements a warp keeps a row, filled up to a power of two, in registers. A block goes
+// through longer rows three times: in whole steps of 16 bytes a thread, and what is left in steps of one element, each
+// of which takes as long as four.
+RowKernel softmax_kernel(const OpFeatures& op, const StreamingParameters& numbers) {
+  constexpr double kShort = 1024;
+  constexpr double kMostThreads = 512;
+  constexpr double kStepBytes = 16;
+  constexpr double kLeastThreads = 32;
+  if (op.width <= kShort) {
+    const auto filled = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(op.width)));
+    return {op.rows * filled * numbers.short_softmax_instructions, 0, kLeastThreads};
+  }
+  const double vector = op.element_bytes > 0 ? kStepBytes / op.element_bytes : 4;
+  const auto half = static_cast<std::uint64_t>(std::ceil(op.width / vector / 2));
+  const double threads = std::clamp(static_cast<double>(std::bit_ceil(half)), kLeastThreads, kMostThreads);
+  const double steps = std::floor(op.width / (threads * vector));
+  const double left = std::ceil((op.width - steps * threads * vector) / threads);
+  return {op.rows * threads * (steps * vector + left * 4) * numbers.long_softmax_instructions, 2, threads};
+}
+
+double instructions_per_second(const TargetDevice& device, const AchievedShare& architecture) {
+  return vector_peak(device) / kFlopsPerLane * kInstructionsPerClock / architecture.fp32_lanes;
+}
+
+// Returns the share of a row that is no longer in the caches when its block reads it again. All rows that are at work
+// at the same time share them.
+double missed_again(const OpFeatures& op, const RowKernel& kernel, const TargetDevice& device,
+                    const AchievedShare& architecture) {
+  if (device.multiprocessors <= 0) return 0;
+  const double rows = std::min(op.rows, device.multiprocessors * architecture.threads / kernel.threads);
+  const double caches = device.multiprocessors * architecture.l1_bytes + device.cache_bytes / architecture.l2_parts;
+  return miss_share(rows * op.read_bytes / op.rows, device.gpu->streaming.row_share * caches);
+}
+
+double row_seconds(const OpFeatures& op, double share, const TargetDevice& device) {
+  static const AchievedShare kUsual;
+  const auto& architecture = device.achieved != nullptr ? *device.achieved : kUsual;
+  const auto& numbers = device.gpu->streaming;
+  const auto kernel = op.op == OpClass::softmax ? softmax_kernel(op, numbers) : norm_kernel(op, numbers);
+  double memory = traffic_seconds(op.read_bytes, op.write_bytes, share, device);
+  if (kernel.rereads > 0) {
+    memory += op.read_bytes * kernel.rereads * missed_again(op, kernel, device, architecture) /
+              std::min(device.dram * share, device.dram_roof);
+  }
+  if (op.after_permutation) memory *= numbers.permuted;
+  return together(kernel.instructions / instructions_per_second(device, architecture), memory, device.gpu->overlap);
+}
+
+}  // namespace
 
 double streaming_seconds(const OpFeatures& op, const TargetDevice& device) {
   const auto& of_class = device.of_class(op.op);
+  // In a compiled chain the rows are read by the chain's kernel.
+  if (op.width > 0 && !op.in_chain) return row_seconds(op, of_class.of_bandwidth, device);
   double compute = 0;
   if (of_class.of_peak <= 0) {
     if (op.fused) compute = seconds_at_peaks(op, device);  // nothing else may be left of a fused op
@@ -11,8 +88,11 @@ double streaming_seconds(const OpFeatures& op, const TargetDevice& device) {
     compute = seconds_at_peaks(op, device) / of_class.of_peak;
   }
   const auto& numbers = device.gpu->streaming;
-  const double memory = traffic_seconds(op.read_bytes, op.write_bytes, of_class.of_bandwidth, device) *
-                        (op.after_permutation ? numbers.permuted : 1);
+  double memory = traffic_seconds(op.read_bytes, op.write_bytes, of_class.of_bandwidth, device);
+  // Other norms have one kernel for the statistics and one for the result.
+  if (op.op == OpClass::row_norm && !op.in_chain)
+    memory += traffic_seconds(op.read_bytes, 0, of_class.of_bandwidth, device);
+  if (op.after_permutation) memory *= numbers.permuted;
   double seconds = together(compute, memory, device.gpu->overlap);
   if (op.op == OpClass::interpolation && !op.after_permutation) seconds += op.planes * numbers.plane_seconds;
   return seconds;

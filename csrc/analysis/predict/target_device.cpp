@@ -148,8 +148,13 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   }
   device.bandwidth_factor = bandwidth_factor;
   device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
-  if (share != nullptr && is_published(memory->provenance)) device.dram *= share->dram;
+  if (share != nullptr && is_published(memory->provenance)) {
+    device.dram *= share->dram * (ceilings.facts.inline_ecc ? parameters.gpu.inline_ecc : 1);
+  }
   device.cache_bytes = cache_bytes(ceilings) * (share != nullptr ? share->cache : 1);
+  if (const auto* l2 = ceilings.memory_level("L2")) {
+    device.cache_bandwidth = l2->bytes_per_second * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;
+  }
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
   return device;
 }
@@ -190,14 +195,21 @@ double together(double compute, double memory, double overlap) {
   return longer <= 0 ? 0 : longer * std::pow(1 + std::pow(shorter / longer, overlap), 1 / overlap);
 }
 
+double miss_share(double bytes, double half) {
+  if (bytes <= 0) return 0;
+  const double squared = half / bytes * (half / bytes);
+  return 1 / (1 + squared * squared);
+}
+
 double misses(double bytes, const TargetDevice& device) {
-  const double cache = device.gpu->streaming.cache_share * device.cache_bytes;
-  return bytes <= 0 ? 0 : bytes / (bytes + cache);
+  return miss_share(bytes, device.gpu->streaming.cache_share * device.cache_bytes);
 }
 
 double traffic_seconds(double read, double write, double share, const TargetDevice& device) {
-  return (read * misses(read, device) + write * misses(write, device)) /
-         std::min(device.dram * share, device.dram_roof);
+  const double bytes = read + write;
+  const double missed = bytes * misses(bytes, device);
+  const double cached = device.cache_bandwidth > 0 ? (bytes - missed) / device.cache_bandwidth : 0;
+  return missed / std::min(device.dram * share, device.dram_roof) + cached;
 }
 
 }  // namespace roofprof

@@ -33,6 +33,7 @@ struct TargetDevice {
   double dram_roof = 0;                                    // those of the roof
   double bandwidth_factor = 1;                             // of the options; in the two above already
   double cache_bytes = 0;                                  // of the last cache
+  double cache_bandwidth = 0;                              // bytes per second that it gives; 0: not known
   double multiprocessors = 0;                              // 0: not known
   std::vector<std::string> remarks;                        // what was taken in place of what is not known
 
@@ -63,10 +64,14 @@ double seconds_at_peaks(const OpFeatures& op, const TargetDevice& device);
 // one after the other; large: the longer of the two.
 double together(double compute, double memory, double overlap);
 
-// Returns the share of a tensor's bytes that come from DRAM, or go there, on a GPU.
+// Returns the share of its bytes that an op on a GPU moves from and to DRAM, if it moves so many.
 double misses(double bytes, const TargetDevice& device);
 
-// Returns the seconds of a GPU's traffic at that share of the achieved bandwidth, never above the roof itself.
+// Returns the share that misses a cache, where `bytes` fill `half` times the size at which half of them do.
+double miss_share(double bytes, double half);
+
+// Returns the seconds of a GPU's traffic: what misses the last cache at that share of the achieved bandwidth, never
+// above the roof itself, and the rest at the cache's.
 double traffic_seconds(double read, double write, double share, const TargetDevice& device);
 
 // Returns 1 for a product of few rows or columns, whose matrix is read as a vector's kernels read it, 0 for one of many

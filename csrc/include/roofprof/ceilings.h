@@ -110,6 +110,7 @@ struct CardFacts {
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
   double tdp_watts = 0;
+  bool inline_ecc = false;  // its memory holds its error correction among the data
   bool operator==(const CardFacts&) const = default;
 };
 

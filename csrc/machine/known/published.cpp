@@ -137,6 +137,8 @@ Card read_card(JsonReader& json, const Units& units) {
       card.infinity_cache.bandwidth = read_figure(json, units);
     } else if (*key == "memory") {
       card.facts.memory_bytes = std::llround(read_figure(json, units).amount());
+    } else if (*key == "inline_ecc") {
+      card.facts.inline_ecc = json.boolean();
     } else if (*key == "tdp") {
       card.facts.tdp_watts = read_figure(json, units).amount();
     } else {
