@@ -9,4 +9,7 @@ namespace roofprof {
 // Returns the seconds of the kernels of one call, without their floor.
 double attention_seconds(const OpFeatures& op, const TargetDevice& device);
 
+// Returns the seconds of the smallest call.
+double attention_floor(const OpFeatures& op, const TargetDevice& device);
+
 }  // namespace roofprof

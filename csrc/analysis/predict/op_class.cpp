@@ -120,10 +120,17 @@ std::string_view plain_name(std::string_view op) {
 
 bool is_transposed(std::string_view op) { return op.find("transpose") != std::string_view::npos; }
 
+bool has_tokens_first(std::string_view plain_name) {
+  static constexpr std::array<std::string_view, 6> kKernels = {
+      "flash_attention_", "efficient_attention_", "varlen_attn", "flash_attn_", "fmha_", "unified_attention"};
+  return std::ranges::any_of(kKernels, [&](std::string_view name) { return plain_name.starts_with(name); });
+}
+
 std::vector<Shape> operands_of(const OpBucket& bucket, std::vector<Shape> shapes) {
   const auto name = plain_name(bucket.op);
   const bool bias_first = shapes.size() > 2 && (name == "addmm" || name == "baddbmm");
-  const bool gradient_first = shapes.size() > 2 && bucket.op.ends_with("convolution_backward");
+  const bool gradient_first =
+      shapes.size() > 2 && (bucket.op.ends_with("convolution_backward") || bucket.op.ends_with("attention_backward"));
   if (bias_first || gradient_first) shapes.erase(shapes.begin());
   return shapes;
 }
@@ -131,6 +138,7 @@ std::vector<Shape> operands_of(const OpBucket& bucket, std::vector<Shape> shapes
 OpClass class_of(const OpBucket& bucket, const std::vector<Shape>& shapes) {
   const std::string_view family = family_of(bucket.op);
   if (family == "convolution") return class_of_convolution(bucket, operands_of(bucket, shapes));
+  if (has_tokens_first(plain_name(bucket.op))) return OpClass::attention;
   if (family == "attention") {
     return !shapes.empty() && shapes[0].size() != 4 ? OpClass::unfused_attention : OpClass::attention;
   }

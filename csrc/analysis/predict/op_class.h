@@ -15,7 +15,7 @@ namespace roofprof {
 enum class OpClass : std::uint8_t {
   linear,             // matrix products with weights
   batched_matmul,     // matrix products of activations
-  attention,          // fused: scaled_dot_product_attention of four dimensions
+  attention,          // fused: scaled_dot_product_attention of four dimensions, and kernels' own entry points
   unfused_attention,  // of other dimensions, which no fused kernel takes
   conv_pointwise,     // 1 x 1
   conv_spatial,       // larger kernels
@@ -52,6 +52,10 @@ std::int64_t elements_of(const Shape& shape);
 // Returns the op's name without namespace, in-place mark and the words that name a variant: "relu" for "aten::relu_",
 // "conv2d" for "aten::_conv2d_backward".
 std::string_view plain_name(std::string_view op);
+
+// Returns whether an attention's tensors are tokens x heads x depth, with or without a leading batch: those of kernels'
+// own entry points and of serving engines. Others have heads before tokens.
+bool has_tokens_first(std::string_view plain_name);
 
 // Returns the shapes of the operands: without the bias that addmm and baddbmm begin with, and without the gradient that
 // a convolution's backward begins with.

@@ -195,11 +195,46 @@ void add_row_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpF
   features.rows = as_double(elements_of(shapes[0])) / width;
 }
 
+// Sequences of a ragged batch, whose tokens lie one after another, are taken to be equally long: the pairs that were
+// counted say how many keys a query sees, and the bytes how many keys there are.
+void add_ragged_sizes(const Shape& query, const Shape& key, double depths, OpFeatures& features) {
+  features.heads = as_double(query[1]);
+  features.key_heads = as_double(key[1]);
+  const double tokens = as_double(query[0]);
+  const double element = std::max(features.element_bytes, 1.0);
+  const double keys =
+      (features.read_bytes - element * as_double(elements_of(query))) / (element * features.key_heads * depths);
+  features.width = features.macs / (tokens * features.heads * depths);
+  const double sequences = std::clamp(keys / features.width, 1.0, tokens);
+  features.rows = tokens / sequences;
+  features.batch = sequences * features.heads;
+}
+
+void add_attention_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
+  if (shapes.size() < 3 || shapes[0].size() != shapes[1].size() || features.macs <= 0) return;
+  const Shape& query = shapes[0];
+  const Shape& key = shapes[1];
+  features.depth = as_double(query.back());
+  features.visible = as_double(bucket.work.causal_macs) / as_double(bucket.work.macs);
+  if (query.size() == 3) {
+    add_ragged_sizes(query, key, features.depth + as_double(shapes[2].back()), features);
+    return;
+  }
+  const std::size_t tokens = has_tokens_first(plain_name(bucket.op)) ? 1 : 2;
+  features.heads = as_double(query[3 - tokens]);
+  features.key_heads = as_double(key[3 - tokens]);
+  features.rows = as_double(query[tokens]);
+  features.width = as_double(key[tokens]);
+  features.batch = as_double(query[0]) * features.heads;
+}
+
 void add_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatures& features) {
   if (is_convolution(features.op)) {
     add_convolution_sizes(bucket, shapes, features);
     const double per_row = features.batch * features.width * features.depth;
     if (per_row > 0) features.rows = features.macs / per_row;
+  } else if (features.op == OpClass::attention) {
+    add_attention_sizes(bucket, shapes, features);
   } else if (features.op <= OpClass::unfused_attention) {
     add_product_sizes(features.op, shapes, features);
   } else if (features.op == OpClass::row_norm || features.op == OpClass::softmax) {

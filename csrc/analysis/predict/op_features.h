@@ -61,14 +61,18 @@ struct OpFeatures {
   double write_bytes = 0;
   double updated_bytes = 0;
   double cast_bytes = 0;  // read and written by autocast's casts before it
-  // The sizes of a contraction, rows x depth times depth x width, `batch` times over; of a layer norm or a softmax, rows
-  // of `width` elements. 0: not known.
+  // The sizes of a contraction, rows x depth times depth x width, `batch` times over; of a layer norm or a softmax,
+  // rows of `width` elements. 0: not known.
   double batch = 1;
   double rows = 0;
   double width = 0;
   double depth = 0;
   double kernel_area = 0;  // of convolutions
-  double planes = 0;       // of interpolation: batch x channels
+  // Of attention, beside depth, rows (queries of a sequence), width (its keys) and batch (sequences x heads).
+  double heads = 0;      // of queries; 0: not known
+  double key_heads = 0;  // of keys
+  double visible = 1;    // share of the scores that the causal mask leaves
+  double planes = 0;     // of interpolation: batch x channels
   bool after_permutation = false;
   double input_elements = 0;
   double element_bytes = 0;  // of the type that it is computed in; 0: not known

@@ -47,6 +47,7 @@ double kernel_seconds(const OpFeatures& op, const TargetDevice& device) {
 double floor_seconds(const OpFeatures& op, const TargetDevice& device) {
   if (op.is_free || !op.is_known || op.fused) return 0;
   if (!device.is_gpu) return cpu_floor(op, device);
+  if (op.op == OpClass::attention) return attention_floor(op, device);
   return is_convolution(op.op) ? device.gpu->convolution.floor : device.gpu->kernel_floor;
 }
 

@@ -50,9 +50,29 @@ struct VectorProductParameters {
   double prologue = 0;  // elements of depth in whose time a tile is begun and written
 };
 
+// Fused kernels of one design. Times of latency are in clock cycles.
+struct AttentionKernels {
+  double of_peak = 1;           // share of the achieved peak that the products reach
+  double score_operations = 0;  // of fp32 for each score, besides its exponential
+  double tile_cycles = 0;       // of a tile of queries, besides its arithmetic
+  double item_cycles = 0;       // of the only query of a sequence for one head of keys, besides its bytes
+  double tail = 0;              // share of the longest tile's time in which others do not fill the device
+  double decoding_cycles = 0;   // of a call that decodes, besides its items
+  double second_cycles = 0;     // of one more kernel: the one that adds up parts, a copy of the queries
+};
+
 struct AttentionParameters {
   // An attention that no fused kernel takes is computed in fp32, its scores moved so many times (bytes per score).
   double bytes_per_score = 0;
+  double of_dram = 1;           // share of the achieved bandwidth at which tensors come from DRAM
+  double of_cache = 1;          // and of the last cache's, at which they come from there
+  double copies = 1;            // share of both at which new keys and values are copied to an engine's cache
+  double tile_of_cache = 1;     // and of that at which tiles read keys and values
+  double cache_share = 1;       // of the last cache: tensors up to that size stay in it from call to call
+  double ramp = 0;              // seconds until DRAM is as fast as it gets
+  double head_bandwidth = 0;    // bytes per second at most for one head of keys of one sequence
+  AttentionKernels serial;      // compute a block's products and its softmax in turn: FlashAttention 2
+  AttentionKernels overlapped;  // at the same time: FlashAttention 3, TensorRT-LLM's and cuDNN's of Blackwell
 };
 
 struct ConvolutionParameters {
@@ -136,6 +156,9 @@ struct AchievedShare {
   double threads = 2048;
   double l1_bytes = 131072;
   double l2_parts = 1;
+  double exponentials = 16;        // in a clock
+  double query_rows = 64;          // of the tiles of its attention kernels; above 64 they are the overlapped ones
+  double attention_launch = 8e-6;  // seconds of the smallest attention
   std::string source;
 };
 
@@ -194,8 +217,28 @@ void for_each_member(Of<VectorProductParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<AttentionKernels>, Visitor&& visit) {
+  visit("of_peak", &AttentionKernels::of_peak, Written::always);
+  visit("score_operations", &AttentionKernels::score_operations, Written::always);
+  visit("tile_cycles", &AttentionKernels::tile_cycles, Written::always);
+  visit("item_cycles", &AttentionKernels::item_cycles, Written::always);
+  visit("tail", &AttentionKernels::tail, Written::always);
+  visit("decoding_cycles", &AttentionKernels::decoding_cycles, Written::always);
+  visit("second_cycles", &AttentionKernels::second_cycles, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<AttentionParameters>, Visitor&& visit) {
   visit("bytes_per_score", &AttentionParameters::bytes_per_score, Written::always);
+  visit("of_dram", &AttentionParameters::of_dram, Written::always);
+  visit("of_cache", &AttentionParameters::of_cache, Written::always);
+  visit("copies", &AttentionParameters::copies, Written::always);
+  visit("tile_of_cache", &AttentionParameters::tile_of_cache, Written::always);
+  visit("cache_share", &AttentionParameters::cache_share, Written::always);
+  visit("ramp", &AttentionParameters::ramp, Written::always);
+  visit("head_bandwidth", &AttentionParameters::head_bandwidth, Written::always);
+  visit("serial", &AttentionParameters::serial, Written::always);
+  visit("overlapped", &AttentionParameters::overlapped, Written::always);
 }
 
 template <class Visitor>
@@ -275,6 +318,9 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("threads", &AchievedShare::threads, Written::unless_default);
   visit("l1_bytes", &AchievedShare::l1_bytes, Written::unless_default);
   visit("l2_parts", &AchievedShare::l2_parts, Written::unless_default);
+  visit("exponentials", &AchievedShare::exponentials, Written::unless_default);
+  visit("attention_launch", &AchievedShare::attention_launch, Written::always);
+  visit("query_rows", &AchievedShare::query_rows, Written::unless_default);
   visit("source", &AchievedShare::source, Written::always);
 }
 

@@ -50,7 +50,8 @@ class Predictor {
   // Returns the seconds of each op class, in the order of kOpClassNames.
   std::array<double, kOpClassCount> class_seconds(const Ceilings& ceilings,
                                                   const PredictionParameters& parameters) const;
-  // Returns the class of each op, in the order of the profile's ops; "" for views and for those that nothing is known of.
+  // Returns the class of each op, in the order of the profile's ops; "" for views and for those that nothing is known
+  // of.
   std::vector<std::string_view> op_classes() const;
   // Returns the seconds of each op's kernels in one run, all its calls together, in the order of the profile's ops; 0
   // for those that nothing is known of. The host has no part in them.

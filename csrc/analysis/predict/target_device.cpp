@@ -151,8 +151,10 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   if (share != nullptr && is_published(memory->provenance)) {
     device.dram *= share->dram * (ceilings.facts.inline_ecc ? parameters.gpu.inline_ecc : 1);
   }
-  device.cache_bytes = cache_bytes(ceilings) * (share != nullptr ? share->cache : 1);
+  device.cache_capacity = cache_bytes(ceilings);
+  device.cache_bytes = device.cache_capacity * (share != nullptr ? share->cache : 1);
   if (const auto* l2 = ceilings.memory_level("L2")) {
+    device.cache_roof = l2->bytes_per_second;
     device.cache_bandwidth = l2->bytes_per_second * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;
   }
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);

@@ -34,8 +34,10 @@ struct TargetDevice {
   double bandwidth_factor = 1;                             // of the options; in the two above already
   double cache_bytes = 0;                                  // of the last cache
   double cache_bandwidth = 0;                              // bytes per second that it gives; 0: not known
-  double multiprocessors = 0;                              // 0: not known
-  std::vector<std::string> remarks;                        // what was taken in place of what is not known
+  double cache_capacity = 0;         // of the last cache, also where what ops find there is not known in general
+  double cache_roof = 0;             // bytes per second of its roof; 0: not known
+  double multiprocessors = 0;        // 0: not known
+  std::vector<std::string> remarks;  // what was taken in place of what is not known
 
   const ClassParameters& of_class(OpClass op) const { return parameters_of(is_gpu ? gpu->classes : cpu->classes, op); }
 };
