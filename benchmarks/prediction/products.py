@@ -168,9 +168,6 @@ def with_values(file: dict[str, Any], paths: Sequence[tuple[str, ...]], values: 
 
 
 def parameters_of(content: dict[str, Any]) -> _C.PredictionParameters:
-    """Return the content's numbers for kernels that a graph starts: without the host's time."""
-    content = copy.deepcopy(content)
-    content["parameters"]["gpu"]["kernel_floor"] = 0.0
     return _C.PredictionParameters(json.dumps(content))
 
 

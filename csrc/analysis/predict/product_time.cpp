@@ -71,7 +71,7 @@ class Product {
       const double splits = std::min(std::floor(processors_ / tiles), std::floor(op_.depth / kLeastDepth));
       if (splits > 1) best = better(best, part(tile, tiles, splits));
     }
-    return kernels_.launch + best.split + together(best.compute, best.memory, numbers_.overlap);
+    return best.split + together(best.compute, best.memory, numbers_.overlap);
   }
 
  private:
@@ -124,6 +124,10 @@ double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
   const double tiles = std::ceil(op.rows / kTile) * std::ceil(op.width / kTile) * std::max(op.batch, 1.0);
   const double waves = tiles / device.multiprocessors;
   return waves / std::ceil(waves);
+}
+
+double product_floor(const TargetDevice& device) {
+  return (device.achieved != nullptr ? device.achieved->product : ProductKernels{}).launch;
 }
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
