@@ -38,7 +38,6 @@ struct ProductParameters {
   double tile_latency = 0;    // seconds from a tile's first load to its first arithmetic, and from the last to its end
   double byte_latency = 0;    // seconds per byte of a row's depth, at least: steps of one tile wait for each other
   double split = 0;           // seconds to sum what parts of a split inner dimension give
-  double loading_share = 1;   // of the multiprocessors, which draw the full bandwidth together
   double exposed_output = 0;  // of the time to write the output, while nothing is computed
   double overlap = 2;         // as of all kernels
   double unaligned = 1;       // share of the peak if depth or width is not a multiple of 8 elements
@@ -155,6 +154,7 @@ struct ProductKernels {
   double of_peak = 1;      // of the achieved peak
   double last_wave = 0.5;  // 1: a last wave of few tiles takes as long as a full one; 0: tiles are shared out evenly
   double cache = 0.2;      // of the last cache: what its parts do not hold twice
+  double of_vector = 0;    // fp16's rate by fp32's where no card is held back; 0: not known
 };
 
 // The shares of the published peaks that large kernels achieve on cards of one compute capability.
@@ -228,7 +228,6 @@ void for_each_member(Of<ProductParameters>, Visitor&& visit) {
   visit("tile_latency", &ProductParameters::tile_latency, Written::always);
   visit("byte_latency", &ProductParameters::byte_latency, Written::always);
   visit("split", &ProductParameters::split, Written::always);
-  visit("loading_share", &ProductParameters::loading_share, Written::always);
   visit("exposed_output", &ProductParameters::exposed_output, Written::always);
   visit("overlap", &ProductParameters::overlap, Written::always);
   visit("unaligned", &ProductParameters::unaligned, Written::always);
@@ -338,6 +337,7 @@ void for_each_member(Of<ProductKernels>, Visitor&& visit) {
   visit("of_peak", &ProductKernels::of_peak, Written::always);
   visit("last_wave", &ProductKernels::last_wave, Written::always);
   visit("cache", &ProductKernels::cache, Written::always);
+  visit("of_vector", &ProductKernels::of_vector, Written::always);
 }
 
 template <class Visitor>
