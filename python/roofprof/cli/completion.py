@@ -12,7 +12,13 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
 _FILES = ("target", "script", "inputs", "loss")
 
-_CARDS = {("predict", "device"), ("sweep", "device"), ("import", "device"), ("ceilings", "published")}
+_CARDS = {
+    ("predict", "device"),
+    ("sweep", "device"),
+    ("import", "device"),
+    ("calibrate", "roofs"),
+    ("ceilings", "published"),
+}
 
 _DESCRIPTION = """\
 Prints a script that completes roofprof's commands, options, choices and files. Shells read it once: bash from

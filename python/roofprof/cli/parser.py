@@ -121,6 +121,10 @@ EXAMPLES = {
         "roofprof ceilings --json machine.json",
         "roofprof ceilings --published 'H100 SXM'",
     ),
+    "calibrate": (
+        "roofprof calibrate 'H100 SXM' --from products.csv --json h100.json",
+        "roofprof calibrate h100.json --from report.json --from trace.json.gz --json better.json",
+    ),
     "ops": ("roofprof ops softmax --family normalization",),
     "migrate": (
         "roofprof migrate train.py",

@@ -32,7 +32,7 @@ _NUMBERS: Mapping[str, Sequence[str]] = {
         "product.tile_side",
         "product.byte_latency",
         "product.split",
-        "product.loading_share",
+        "product.tile_latency",
         "product.exposed_output",
         "product.overlap",
     ),
