@@ -63,6 +63,10 @@ class Product {
         tile_side_(numbers_.tile_side * share_of_rate(device)) {
     const auto& of_class = device.of_class(op.op);
     double share = of_class.of_peak * kernels_.of_peak;
+    if (const auto* fp16 = device.ceilings->compute_for(DType::fp16); fp16 != nullptr) {
+      // What was measured as a roof is not exceeded.
+      if (fp16->provenance.source != "published") share = std::min(share, 1.0);
+    }
     if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
     // Of a multiply-add on one multiprocessor, at the rate that all have together.
     seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
