@@ -86,7 +86,8 @@ def priors(kind: str) -> dict[Path_, tuple[float, float]]:
     for number, (name, of_gpu) in enumerate(CLASSES.items()):
         of_cpu = (CPU_PEAK if name in CPU_ARITHMETIC else None, CPU_BANDWIDTH)
         for key, prior in zip(("of_peak", "of_bandwidth"), of_gpu if kind == "gpu" else of_cpu, strict=True):
-            if prior and (kind == "gpu" or name != "interpolation"):
+            # Those of products on a GPU are products.py's.
+            if prior and name != ("linear" if kind == "gpu" else "interpolation"):
                 found["classes", number, key] = prior
     return found
 

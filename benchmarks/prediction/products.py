@@ -2,9 +2,11 @@
 
     python benchmarks/prediction/products.py --measured FOLDER [--write FILE]
 
-The tables are those of ai-dynamo/aiconfigurator (Apache-2.0): y = x w^T, captured into a graph that is replayed, so that
-no host time is in them; six layers in turn, so that large weights come from memory. In fp8 a row holds the conversion of
-x as well, a kernel of its own; what torch has no op for (scales by block) is left out.
+The tables are those of ai-dynamo/aiconfigurator (Apache-2.0): y = x w^T, captured into a graph that is replayed, so
+that no host time is in them; six layers in turn, so that large weights come from memory. The numbers are fitted to
+bf16. In fp8 and fp4 a row holds another kernel as well, vLLM's conversion of x: what the table takes beyond the
+prediction is fitted as a + b rows + c elements of x, and what is left is judged. Scales by block (fp8_block) are left
+out: torch has no op for them, and those times are the host's.
 """
 
 from __future__ import annotations
@@ -28,14 +30,15 @@ from roofprof import _C
 
 DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 TABLES = {"A100 SXM 80GB": "a100_sxm", "H100 SXM": "h100_sxm", "B200": "b200_sxm", "L40S": "l40s"}
-TYPES = {"bfloat16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
+TYPES = {"bfloat16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "nvfp4": torch.float4_e2m1fn_x2}
+PEAKS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "fp4"}
+BYTES = {"bfloat16": 2, "fp8": 1, "nvfp4": 0.5}  # of an element
 
 # What is expected of each number without these measurements, and the spread of its logarithm.
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("product", "tile_side"): (100.0, 0.3),  # at which tensor cores take as long as their operands
     ("product", "byte_latency"): (0.6e-9, 0.3),  # a step of 128 bytes in 80 ns: a fraction of the cache's latency
     ("product", "split"): (3e-6, 0.3),  # a second kernel, or its like
-    ("product", "loading_share"): (0.5, 0.3),
     ("product", "exposed_output"): (0.3, 0.5),
     ("product", "overlap"): (2.5, 0.2),
 }
@@ -54,12 +57,16 @@ class Products(nn.Module):
 
     def forward(self) -> None:
         for rows, width, depth in self.sizes:
-            x, w = torch.empty(rows, depth, dtype=self.dtype), torch.empty(width, depth, dtype=self.dtype)
-            if self.dtype is torch.float8_e4m3fn:
-                scale = torch.empty(())
-                torch._scaled_mm(x, w.t(), scale, scale, out_dtype=torch.bfloat16)
-            else:
+            packed = depth // 2 if self.dtype is torch.float4_e2m1fn_x2 else depth
+            x, w = torch.empty(rows, packed, dtype=self.dtype), torch.empty(width, packed, dtype=self.dtype)
+            if self.dtype is torch.bfloat16:
                 nn.functional.linear(x, w)
+                continue
+            scales = [torch.empty(()), torch.empty(())]
+            if self.dtype is torch.float4_e2m1fn_x2:  # one for 16 elements, in blocks of 128 x 4
+                blocks = [-(-lines // 128) * 128 * -(-depth // 64) * 4 for lines in (rows, width)]
+                scales = [torch.empty(number, dtype=torch.float8_e4m3fn) for number in blocks]
+            torch._scaled_mm(x, w.t(), *scales, out_dtype=torch.bfloat16)  # noqa: SLF001  (torch has no other name)
 
 
 class Parts(nn.Module):
@@ -105,11 +112,12 @@ def cases(folder: Path, dtypes: Sequence[str] = ("bfloat16",)) -> list[Cases]:
         for dtype in dtypes:
             measured = {sizes: seconds for of, sizes, seconds in rows if of == dtype}
             if measured:
-                found.append(_counted(card, dtype, measured))
+                found.append(counted(card, dtype, measured))
     return found
 
 
-def _counted(card: str, dtype: str, measured: dict[tuple[int, int, int], float]) -> Cases:
+def counted(card: str, dtype: str, measured: dict[tuple[int, int, int], float], **options: Any) -> Cases:
+    """The products of these sizes (rows, outputs, depth) with their seconds; the options are the prediction's."""
     sizes = list(measured)
     # A module keeps the shapes of some dozens of calls of an op.
     chunks = [Products(sizes[begin : begin + 25], TYPES[dtype]) for begin in range(0, len(sizes), 25)]
@@ -120,22 +128,31 @@ def _counted(card: str, dtype: str, measured: dict[tuple[int, int, int], float])
     for number, op in enumerate(json.loads(text)["ops"]):
         if op["op"] in ("aten::linear", "aten::_scaled_mm"):
             x, w = (tuple(map(int, shape.split("x"))) for shape in op["shapes"].split(", ")[:2])
-            place[x[0], w[1] if op["op"] == "aten::_scaled_mm" else w[0], x[1]] = number
+            of_linear = op["op"] == "aten::linear"
+            place[x[0], w[0] if of_linear else w[1], x[1] * (2 if op["dtype"] == "fp4" else 1)] = number
     places = np.array([place[of] for of in sizes])
-    predictor = _C.Predictor(_C.report_from_json(text), _C.PredictionOptions(autocast=False))
+    predictor = _C.Predictor(_C.report_from_json(text), _C.PredictionOptions(autocast=False, **options))
     return Cases(card, dtype, np.array(sizes, float), np.array(list(measured.values())), predictor, places)
 
 
 def roofline(of: Cases) -> np.ndarray:
     """Predict max(FLOPs / peak, bytes / bandwidth) times the number that suits these rows best."""
-    peaks = _C.published_ceilings(of.card).to_dict()
-    names = {"bfloat16": "bf16", "fp8": "fp8"}
-    peak = next(row["operations_per_second"] for row in peaks["compute"] if row["dtype"] == names[of.dtype])
-    bandwidth = next(row["bytes_per_second"] for row in peaks["memory"] if row["level"] == "DRAM")
+    roofs = _C.published_ceilings(of.card).to_dict()
+    peak = next(row["operations_per_second"] for row in roofs["compute"] if row["dtype"] == PEAKS[of.dtype])
+    bandwidth = next(row["bytes_per_second"] for row in roofs["memory"] if row["level"] == "DRAM")
     m, n, k = of.sizes.T
-    size = TYPES[of.dtype].itemsize
-    roof = np.maximum(2 * m * n * k / peak, (size * (m * k + n * k) + 2 * m * n) / bandwidth)
+    roof = np.maximum(2 * m * n * k / peak, (BYTES[of.dtype] * (m * k + n * k) + 2 * m * n) / bandwidth)
     return roof * np.exp(np.median(np.log(of.seconds / roof)))
+
+
+def with_conversion(of: Cases, seconds: np.ndarray) -> np.ndarray:
+    """Add the conversion of x to the seconds of products: a + b rows + c elements, as the table has it."""
+    if of.dtype == "bfloat16":
+        return seconds
+    rows, depth = of.sizes[:, 0], of.sizes[:, 2]
+    terms = np.stack([np.ones_like(rows), rows, rows * depth], axis=1)
+    found = np.linalg.lstsq(terms / of.seconds[:, None], 1 - seconds / of.seconds, rcond=None)[0]
+    return seconds + terms @ np.maximum(found, 0)
 
 
 # ---- numbers
@@ -168,9 +185,6 @@ def with_values(file: dict[str, Any], paths: Sequence[tuple[str, ...]], values: 
 
 
 def parameters_of(content: dict[str, Any]) -> _C.PredictionParameters:
-    """Return the content's numbers for kernels that a graph starts: without the host's time."""
-    content = copy.deepcopy(content)
-    content["parameters"]["gpu"]["kernel_floor"] = 0.0
     return _C.PredictionParameters(json.dumps(content))
 
 
@@ -237,6 +251,11 @@ def said(ratios: np.ndarray) -> str:
     return f"median {np.median(error):6.1%}  p90 {np.quantile(error, 0.9):6.1%}  bias {np.median(ratios):.2f}"
 
 
+def left_out(tables: Sequence[Cases], file: dict[str, Any], card: str) -> dict[str, Any]:
+    """The file with numbers that know nothing of a card."""
+    return fitted([table for table in tables if table.card != card], without(file, card))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", type=Path, required=True, help="the folder that holds aiconfigurator/")
@@ -244,24 +263,16 @@ def main() -> None:
     arguments = parser.parse_args()
     file = json.loads(DATA.read_text())
     tables = cases(arguments.measured)
-    held_out = {}
-    for table in tables:
-        others = [other for other in tables if other.card != table.card]
-        found = fitted(others, without(file, table.card))
-        held_out[table.card] = table.predicted(parameters_of(found)) / table.seconds
-        of_others = np.concatenate([other.seconds / other.predicted(parameters_of(found)) for other in others])
-        print(f"{table.card:14} {table.dtype:9} left out   {said(held_out[table.card])}")
-        print(f"{'':14} {'':9} roofline   {said(roofline(table) / table.seconds)}", flush=True)
-        print(f"   of the others {interval(of_others)}, of this {interval(1 / held_out[table.card])}")
     shipped = fitted(tables, file)
-    for table in tables:
-        print(
-            f"{table.card:14} {table.dtype:9} fitted to  {said(table.predicted(parameters_of(shipped)) / table.seconds)}"
-        )
-    print(json.dumps(shipped["parameters"]["gpu"]["product"]))
-    for capability in CAPABILITY.values():
-        print(capability, json.dumps(place_of(shipped, ("achieved", capability, ""))))
-    print(place_of(shipped, ("linear", "")))
+    class_ = place_of(file, ("linear", "low"))
+    low, high = class_["low"], class_["high"]
+    for table in cases(arguments.measured, tuple(TYPES)):
+        print(f"{table.card}, {table.dtype}, {len(table.seconds)} products")
+        print(f"   roofline x number  {said(roofline(table) / table.seconds)}")
+        for name, content in (("left out", left_out(tables, file, table.card)), ("fitted to", shipped)):
+            ratios = with_conversion(table, table.predicted(parameters_of(content))) / table.seconds
+            inside = np.mean((1 / ratios > low) & (1 / ratios < high))
+            print(f"   {name:18} {said(ratios)}  inside {inside:.1%}  80% {interval(1 / ratios)}", flush=True)
     if arguments.write:
         arguments.write.write_text(json.dumps(shipped, indent=1) + "\n")
 

@@ -63,6 +63,8 @@ void for_each_member(Of<CardFacts>, Visitor&& visit) {
   visit("l2_bytes", &CardFacts::l2_bytes, Written::unless_default);
   visit("memory_bytes", &CardFacts::memory_bytes, Written::unless_default);
   visit("tdp_watts", &CardFacts::tdp_watts, Written::unless_default);
+  visit("link", &CardFacts::link, Written::unless_default);
+  visit("link_bytes_per_second", &CardFacts::link_bytes_per_second, Written::unless_default);
   visit("inline_ecc", &CardFacts::inline_ecc, Written::unless_default);
 }
 

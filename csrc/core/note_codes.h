@@ -60,6 +60,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"prediction-memory", NoteLevel::attention, "On the device that was predicted for, the model does not fit."},
     {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
     {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
+    {"prediction-ranks", NoteLevel::info, "What the ranks of a prediction do, and what is assumed of them."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     {"window-phase", NoteLevel::info, "Which calls of the program `roofprof run` profiled: of training or evaluation."},
     // Reports of traces

@@ -21,6 +21,7 @@ constexpr std::string_view kHost = " s of the host per op";
 constexpr std::string_view kFactor = "with ";
 constexpr std::string_view kBandwidth = " x its bandwidth";
 constexpr std::string_view kPeak = " x its peaks";
+constexpr std::string_view kRanks = " ranks by ";
 constexpr std::string_view kNoOption = "as it was counted";
 
 // Reads a number that the whole text is.
@@ -48,6 +49,13 @@ bool read_dtype(std::string_view name, std::optional<DType>& to) {
   return true;
 }
 
+bool read_ranks(std::string_view number, std::string_view name, Predicted& options) {
+  const auto* found = std::ranges::find(kParallelNames, name);
+  if (found == kParallelNames.end()) return false;
+  options.parallel = static_cast<Parallel>(found - kParallelNames.begin());
+  return read_number(number, options.ranks);
+}
+
 // Returns whether the phrase is an option, and sets it.
 bool read_option(std::string_view phrase, Predicted& options) {
   const auto rest_after = [&](std::string_view start) { return phrase.substr(start.size()); };
@@ -64,6 +72,9 @@ bool read_option(std::string_view phrase, Predicted& options) {
   if (phrase.starts_with(kAutocast)) return read_dtype(rest_after(kAutocast), options.autocast);
   if (phrase.starts_with(kPrecision)) return read_dtype(rest_after(kPrecision), options.precision);
   if (phrase.starts_with(kBatch)) return read_number(rest_after(kBatch), options.batch.emplace());
+  if (const auto place = phrase.find(kRanks); place != std::string_view::npos) {
+    return read_ranks(phrase.substr(0, place), phrase.substr(place + kRanks.size()), options);
+  }
   for (const auto& [unit, factor] : {std::pair{kBandwidth, &options.bandwidth}, std::pair{kPeak, &options.peak}}) {
     if (!phrase.starts_with(kFactor) || !phrase.ends_with(unit)) continue;
     const auto number = rest_after(kFactor);
@@ -89,6 +100,7 @@ std::string words_of(const Predicted& options) {
   if (options.host_seconds) add(kFactor, exact_text(*options.host_seconds), kHost);
   if (options.bandwidth != 1) add(kFactor, exact_text(options.bandwidth), kBandwidth);
   if (options.peak != 1) add(kFactor, exact_text(options.peak), kPeak);
+  if (options.ranks > 1) add(std::to_string(options.ranks), kRanks, name_of(options.parallel));
   return words.empty() ? std::string(kNoOption) : words;
 }
 

@@ -45,6 +45,8 @@ struct Predicted {
   std::optional<double> host_seconds = {};  // of an op's launch, in place of the default
   double bandwidth = 1;                     // times the device's own
   double peak = 1;
+  std::int64_t ranks = 1;  // it is one of so many
+  Parallel parallel = Parallel::ddp;
 
   bool operator==(const Predicted&) const = default;
 };

@@ -53,6 +53,8 @@ class CardFacts:
     l2_bytes: Final[int]
     memory_bytes: Final[int]
     tdp_watts: Final[float]
+    link: Final[str]
+    link_bytes_per_second: Final[float]
 
 class CalibratedNumber:
     """A number of the prediction that holds for the device."""
@@ -677,6 +679,8 @@ class PredictionOptions:
         autocast: bool = True,
         mode: str = "eager",
         host_seconds: float | None = None,
+        ranks: int = 1,
+        parallel: str = "ddp",
     ) -> None: ...
 
 class PredictionParameters:
@@ -703,6 +707,11 @@ class Predictor:
         """Return seconds, both ends of their interval, and the part of ops whose arithmetic takes the longer time."""
 
 def predict_report(report: Report, ceilings: Ceilings, options: PredictionOptions) -> Report: ...
+def collective_seconds(
+    collective: str, bytes: float, ranks: int, ceilings: Ceilings, parameters: PredictionParameters
+) -> float:
+    """Return the seconds of an "all_reduce", ... of so many bytes, as nccl-tests defines a collective's size."""
+
 def prediction_of(report: Report) -> str: ...
 def adjusted_p_values(before: list[Sequence[int]], after: list[Sequence[int]], step_ns: int) -> list[float]: ...
 def report_from_json(text: str | bytes) -> Report: ...

@@ -167,11 +167,12 @@ void add_convolution_sizes(const OpBucket& bucket, const std::vector<Shape>& sha
   features.depth = transposed ? as_double(weight[0]) : as_double(weight[1]) * features.kernel_area;
 }
 
-void add_product_sizes(OpClass op, const std::vector<Shape>& shapes, OpFeatures& features) {
+void add_product_sizes(OpClass op, DType dtype, const std::vector<Shape>& shapes, OpFeatures& features) {
   if (shapes.size() < 2 || shapes[0].empty() || shapes[1].empty()) return;
   features.depth = as_double(shapes[0].back());
   if (op == OpClass::linear) {
     features.rows = as_double(elements_of(shapes[0])) / std::max(features.depth, 1.0);
+    if (dtype == DType::fp4) features.depth *= 2;  // two of them are one element of the tensor
     if (features.rows > 0 && features.depth > 0) features.width = features.macs / (features.rows * features.depth);
   } else if (shapes[0].size() > 1 && shapes[1].size() > 1) {
     features.width = as_double(op == OpClass::batched_matmul ? shapes[1].back() : shapes[1][shapes[1].size() - 2]);
@@ -236,7 +237,7 @@ void add_sizes(const OpBucket& bucket, const std::vector<Shape>& shapes, OpFeatu
   } else if (features.op == OpClass::attention) {
     add_attention_sizes(bucket, shapes, features);
   } else if (features.op <= OpClass::unfused_attention) {
-    add_product_sizes(features.op, shapes, features);
+    add_product_sizes(features.op, bucket.dtype, shapes, features);
   } else if (features.op == OpClass::row_norm || features.op == OpClass::softmax) {
     add_row_sizes(bucket, shapes, features);
   } else if (features.op == OpClass::interpolation && !shapes.empty() && shapes[0].size() > 1) {

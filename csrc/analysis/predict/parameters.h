@@ -38,7 +38,6 @@ struct ProductParameters {
   double tile_latency = 0;    // seconds from a tile's first load to its first arithmetic, and from the last to its end
   double byte_latency = 0;    // seconds per byte of a row's depth, at least: steps of one tile wait for each other
   double split = 0;           // seconds to sum what parts of a split inner dimension give
-  double loading_share = 1;   // of the multiprocessors, which draw the full bandwidth together
   double exposed_output = 0;  // of the time to write the output, while nothing is computed
   double overlap = 2;         // as of all kernels
   double unaligned = 1;       // share of the peak if depth or width is not a multiple of 8 elements
@@ -128,12 +127,34 @@ struct CpuParameters {
   double convolution_floor = 0;  // seconds that the smallest convolution takes
 };
 
+// ---- The numbers of collectives between the GPUs of a machine
+
+struct CollectiveParameters {
+  double launch = 0;     // seconds that the smallest collective takes before its first step
+  double step = 0;       // seconds of each step from rank to rank
+  double of_fabric = 1;  // share of the rate of NVLink or Infinity Fabric that large ones reach
+  double of_pcie = 1;    // share of the rate of PCIe that two ranks reach; more ranks share it
+  double of_memory = 1;  // share of the memory's bandwidth at which a rank copies its own part
+  // A ring sends its data in pieces, larger ones where there is more to send: the first one takes so much longer, half
+  // of it where so many bytes leave a rank.
+  double ring_filling = 0;
+  double ring_bytes = 0;
+  double direct_filling = 0;  // of an all_to_all, in which each rank sends to each other
+  double direct_bytes = 0;
+  // 80% of times are between low and high times the predicted one.
+  double low = 1;
+  double high = 1;
+};
+
+// ---- The numbers of architectures
+
 // How the libraries' kernels for products work on an architecture.
 struct ProductKernels {
   double launch = 2.5e-6;  // seconds of a kernel that does nothing, between two others
   double of_peak = 1;      // of the achieved peak
   double last_wave = 0.5;  // 1: a last wave of few tiles takes as long as a full one; 0: tiles are shared out evenly
   double cache = 0.2;      // of the last cache: what its parts do not hold twice
+  double of_vector = 0;    // fp16's rate by fp32's where no card is held back; 0: not known
 };
 
 // The shares of the published peaks that large kernels achieve on cards of one compute capability.
@@ -159,6 +180,8 @@ struct AchievedShare {
   double exponentials = 16;        // in a clock
   double query_rows = 64;          // of the tiles of its attention kernels; above 64 they are the overlapped ones
   double attention_launch = 8e-6;  // seconds of the smallest attention
+  double link_latency = 1;         // times the latencies of collectives
+  double switch_reduction = 1;     // an all_reduce of eight ranks or more is so many times as fast: the switch adds up
   std::string source;
 };
 
@@ -172,6 +195,7 @@ struct PredictionParameters {
   std::vector<AchievedShare> achieved;
   GpuParameters gpu;
   CpuParameters cpu;
+  CollectiveParameters collectives;
 
   // The class's own; found once for all.
   static const PredictionParameters& shipped();
@@ -204,7 +228,6 @@ void for_each_member(Of<ProductParameters>, Visitor&& visit) {
   visit("tile_latency", &ProductParameters::tile_latency, Written::always);
   visit("byte_latency", &ProductParameters::byte_latency, Written::always);
   visit("split", &ProductParameters::split, Written::always);
-  visit("loading_share", &ProductParameters::loading_share, Written::always);
   visit("exposed_output", &ProductParameters::exposed_output, Written::always);
   visit("overlap", &ProductParameters::overlap, Written::always);
   visit("unaligned", &ProductParameters::unaligned, Written::always);
@@ -294,11 +317,27 @@ void for_each_member(Of<CpuParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<CollectiveParameters>, Visitor&& visit) {
+  visit("launch", &CollectiveParameters::launch, Written::always);
+  visit("step", &CollectiveParameters::step, Written::always);
+  visit("of_fabric", &CollectiveParameters::of_fabric, Written::always);
+  visit("of_pcie", &CollectiveParameters::of_pcie, Written::always);
+  visit("of_memory", &CollectiveParameters::of_memory, Written::always);
+  visit("ring_filling", &CollectiveParameters::ring_filling, Written::always);
+  visit("ring_bytes", &CollectiveParameters::ring_bytes, Written::always);
+  visit("direct_filling", &CollectiveParameters::direct_filling, Written::always);
+  visit("direct_bytes", &CollectiveParameters::direct_bytes, Written::always);
+  visit("low", &CollectiveParameters::low, Written::always);
+  visit("high", &CollectiveParameters::high, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<ProductKernels>, Visitor&& visit) {
   visit("launch", &ProductKernels::launch, Written::always);
   visit("of_peak", &ProductKernels::of_peak, Written::always);
   visit("last_wave", &ProductKernels::last_wave, Written::always);
   visit("cache", &ProductKernels::cache, Written::always);
+  visit("of_vector", &ProductKernels::of_vector, Written::always);
 }
 
 template <class Visitor>
@@ -321,6 +360,8 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("exponentials", &AchievedShare::exponentials, Written::unless_default);
   visit("attention_launch", &AchievedShare::attention_launch, Written::always);
   visit("query_rows", &AchievedShare::query_rows, Written::unless_default);
+  visit("link_latency", &AchievedShare::link_latency, Written::unless_default);
+  visit("switch_reduction", &AchievedShare::switch_reduction, Written::unless_default);
   visit("source", &AchievedShare::source, Written::always);
 }
 
@@ -330,6 +371,7 @@ void for_each_member(Of<PredictionParameters>, Visitor&& visit) {
   visit("achieved", &PredictionParameters::achieved, Written::always);
   visit("gpu", &PredictionParameters::gpu, Written::always);
   visit("cpu", &PredictionParameters::cpu, Written::always);
+  visit("collectives", &PredictionParameters::collectives, Written::always);
 }
 
 }  // namespace roofprof

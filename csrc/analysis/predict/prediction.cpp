@@ -11,6 +11,7 @@
 
 #include "analysis/predict/launch_clocks.h"
 #include "analysis/predict/op_time.h"
+#include "analysis/predict/parallel.h"
 #include "analysis/predict/scaling.h"
 #include "analysis/roofline.h"
 #include "core/note_codes.h"
@@ -23,10 +24,10 @@ namespace {
 constexpr double kNanoseconds = 1e9;
 
 // The codes of notes about measured times and about this machine's roofs.
-constexpr std::array<std::string_view, 16> kNotesOfRuns = {
-    "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",  "machine-busy",
-    "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs", "other-calls",
-    "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful"};
+constexpr std::array<std::string_view, 17> kNotesOfRuns = {
+    "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",      "machine-busy",
+    "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs",     "other-calls",
+    "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful", "prediction-ranks"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
   if (data.merged() != nullptr) {
@@ -35,6 +36,9 @@ void check(const ProfileData& data, const PredictionOptions& options) {
   const auto does_something = [](const OpBucket& bucket) { return bucket.work.bytes() > 0 || bucket.work.flops() > 0; };
   if (std::ranges::none_of(data.ops, does_something)) {
     throw std::invalid_argument("the report has no ops with work to predict the time of: nothing was counted in it");
+  }
+  if (options.ranks < 1) {
+    throw std::invalid_argument("ranks must be 1 or more, not " + std::to_string(options.ranks));
   }
   for (const auto& [name, factor] : {std::pair{"bandwidth", options.bandwidth}, std::pair{"peak", options.peak}}) {
     if (!(factor > 0) || !std::isfinite(factor)) {
@@ -99,13 +103,10 @@ void set_region_times(ProfileData& data) {
   }
 }
 
-// Sets each bucket's time, and each module's as the sum over its buckets. A bucket's time includes that in which the
-// device waits for its launch.
-void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
-               LaunchClocks clocks) {
+// Sets each bucket's time, which includes that in which the device waits for its launch.
+void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
+                  LaunchClocks clocks) {
   const auto kernels = op_seconds(features, device);
-  std::map<Owner, std::int64_t> own;
-  std::int64_t total = 0;
   for (std::size_t i = 0; i < data.ops.size(); ++i) {
     auto& bucket = data.ops[i];
     bucket.time_ns.reset();
@@ -127,6 +128,15 @@ void set_times(ProfileData& data, const std::vector<OpFeatures>& features, const
       bucket.work.updated_bytes =
           std::min({bucket.work.updated_bytes, bucket.work.read_bytes, bucket.work.write_bytes});
     }
+  }
+}
+
+// Sets the time of each module as the sum over its buckets.
+void set_sums(ProfileData& data) {
+  std::map<Owner, std::int64_t> own;
+  std::int64_t total = 0;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.time_ns) continue;
     auto& sum = own[bucket.owner];
     sum = saturating_add(sum, *bucket.time_ns);
     total = saturating_add(total, *bucket.time_ns);
@@ -172,9 +182,8 @@ void note_peaks(ProfileData& data, const TargetDevice& device) {
   for (const auto& remark : device.remarks) add_note(data.notes, "prediction-peaks", remark);
 }
 
-void note_memory(ProfileData& data, const Ceilings& ceilings) {
-  const Module& model = data.modules.at(index_of(kModel));
-  const std::int64_t weights = model.param_bytes + model.buffer_bytes;
+// `weights`: bytes of parameters and buffers that are kept.
+void note_memory(ProfileData& data, const Ceilings& ceilings, std::int64_t weights) {
   const std::int64_t needed = saturating_add(weights, data.peak_memory.value_or(0));
   const std::int64_t memory = ceilings.facts.memory_bytes;
   if (memory <= 0 || needed <= memory) return;
@@ -184,6 +193,30 @@ void note_memory(ProfileData& data, const Ceilings& ceilings) {
                (data.peak_memory ? " and activations of " + gigabytes(*data.peak_memory) : "") + " are more than the " +
                gigabytes(memory) + " of " + ceilings.device);
 }
+
+}  // namespace
+
+namespace {
+
+std::int64_t weight_bytes_of(const ProfileData& data) {
+  const Module& model = data.modules.at(index_of(kModel));
+  return model.param_bytes + model.buffer_bytes;
+}
+
+// Returns what ranks do, and divides the work that they share; empty for one rank.
+std::optional<RankPlan> planned_ranks(ProfileData& counted, const PredictionOptions& options, const Predicted& known,
+                                      std::int64_t steps) {
+  if (options.ranks == 1) return std::nullopt;
+  const Module& model = counted.modules.at(index_of(kModel));
+  constexpr double kOfFp32 = 4;  // under autocast parameters and their gradients are in fp32
+  double bytes =
+      model.params > 0 ? static_cast<double>(model.param_bytes) / static_cast<double>(model.params) : kOfFp32;
+  if (options.precision) bytes = bytes_of(*options.precision).value_or(bytes);
+  if (known.autocast) bytes = std::max(bytes, kOfFp32);
+  return plan_ranks(counted, options, bytes, steps);
+}
+
+std::int64_t steps_of(const ProfileData& data) { return std::max<std::int64_t>(data.runs.steps, 1); }
 
 }  // namespace
 
@@ -206,7 +239,9 @@ Predicted options_of(const ProfileData& data, const PredictionOptions& options, 
                   .mode = options.mode,
                   .host_seconds = options.host_seconds,
                   .bandwidth = options.bandwidth,
-                  .peak = options.peak};
+                  .peak = options.peak,
+                  .ranks = options.ranks,
+                  .parallel = options.ranks > 1 ? options.parallel : Parallel::ddp};
   if (narrow != data.ops.end() && how.autocast) known.autocast = narrow->dtype;
   return known;
 }
@@ -224,8 +259,10 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   const auto device = target_device(ceilings, parameters, options.bandwidth, options.peak);
   check_mode(options, device);
   const auto how = feature_options(counted, options, device.is_gpu);
-  const auto features = features_of(counted, how);
   const auto known = options_of(counted, options, how);
+  const auto steps = steps_of(counted);
+  const auto plan = planned_ranks(counted, options, known, steps);
+  const auto features = features_of(counted, how);
   ProfileData result = counts_of(std::move(counted));
   result.kind = known;
   result.device = ceilings.device;
@@ -247,25 +284,28 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
     for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
   }
   result.common_error = parameters.common_error;
-  set_times(result, features, device, LaunchClocks(options, parameters.gpu.host, device.is_gpu));
+  set_op_times(result, features, device, LaunchClocks(options, parameters.gpu.host, device.is_gpu));
+  if (plan) add_collectives(result, *plan, ceilings, options, parameters, steps);
+  set_sums(result);
   add_note(result.notes, "predicted", "times are predicted, none was measured; 80% take between low and high");
   note_peaks(result, device);
   note_recurrent(result);
-  note_memory(result, ceilings);
+  note_memory(result, ceilings, plan ? plan->weight_bytes : weight_bytes_of(result));
   return result;
 }
 
 Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) : options_(options) {
-  const ProfileData changed = prepared(data, options);
+  ProfileData changed = prepared(data, options);
   const auto how = feature_options(changed, options, true);
+  const auto known = options_of(changed, options, how);
+  steps_ = steps_of(data);
+  plan_ = planned_ranks(changed, options, known, steps_);
   on_gpu_ = features_of(changed, how);
   on_cpu_ = features_of(changed, feature_options(changed, options, false));
-  const Module& model = changed.modules.at(index_of(kModel));
   batch_ = batch_of(changed);
-  steps_ = std::max<std::int64_t>(data.runs.steps, 1);
-  weight_bytes_ = model.param_bytes + model.buffer_bytes;
+  weight_bytes_ = plan_ ? plan_->weight_bytes : weight_bytes_of(changed);
   activation_bytes_ = changed.peak_memory;
-  words_ = words_of(options_of(changed, options, how));
+  words_ = words_of(known);
 }
 
 const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {
@@ -301,6 +341,8 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
   check_mode(options_, device);
   LaunchClocks clocks(options_, parameters.gpu.host, device.is_gpu);
   PredictedTotal total;
+  const auto steps = static_cast<double>(steps_);
+  std::vector<double> ops;  // of a step
   Deviation below;
   Deviation above;
   for (const auto& op : features_for(device)) {
@@ -308,9 +350,17 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
     const double seconds = op.calls * kernel + clocks.launch(op, kernel);
     const auto& of_class = device.of_class(op.op);
     total.seconds += seconds;
+    ops.push_back(seconds / steps);
     below.add(seconds * (1 - of_class.low));
     above.add(seconds * (of_class.high - 1));
     if (is_compute_bound(op, device)) total.compute_bound += seconds;
+  }
+  if (plan_) {
+    for (const auto& times : collective_times(*plan_, ops, options_.ranks, ceilings, parameters)) {
+      total.seconds += times.exposed * steps;
+      below.add((times.exposed - times.low) * steps);
+      above.add((times.high - times.exposed) * steps);
+    }
   }
   total.low = total.seconds - below.of_sum(parameters.common_error);
   total.high = total.seconds + above.of_sum(parameters.common_error);

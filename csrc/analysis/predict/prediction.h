@@ -10,6 +10,7 @@
 
 #include "analysis/predict/op_features.h"
 #include "analysis/predict/op_time.h"
+#include "analysis/predict/parallel.h"
 #include "analysis/predict/parameters.h"
 #include "core/profile_data.h"
 #include "roofprof/prediction.h"
@@ -67,6 +68,7 @@ class Predictor {
   std::int64_t weight_bytes_ = 0;
   std::optional<std::int64_t> activation_bytes_;
   std::string words_;
+  std::optional<RankPlan> plan_;  // of several ranks
   // The features on a GPU, and on a CPU, where autocast adds nothing.
   std::vector<OpFeatures> on_gpu_;
   std::vector<OpFeatures> on_cpu_;

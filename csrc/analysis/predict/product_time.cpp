@@ -14,7 +14,7 @@ constexpr double kTile = 64;
 constexpr double kAlignment = 8;
 
 // A tile of the output, which one multiprocessor computes. Libraries have more of them: these eight explain measured
-// times as well as 23 did. Rows and columns are not told apart, because kernels swap the operands where that is better.
+// times as well as 23 did, and as well as with their sides swapped for tall outputs.
 struct Tile {
   double rows;
   double width;
@@ -36,31 +36,49 @@ double missed(double bytes, double cache) {
   return std::clamp((bytes / cache - kFits) / (kOverflows - kFits), 0.0, 1.0);
 }
 
+const ProductKernels& kernels_of(const TargetDevice& device) {
+  static constexpr ProductKernels kDefault = {};
+  return device.achieved != nullptr ? device.achieved->product : kDefault;
+}
+
+// Some cards' tensor cores run at a part of their architecture's rate, but get their operands as fast as the others':
+// GeForce's at half of it. Returns that part.
+double share_of_rate(const TargetDevice& device) {
+  const auto* tensor = device.ceilings->compute_for(DType::fp16);
+  const auto* vector = device.ceilings->compute_for(DType::fp32);
+  const double full = kernels_of(device).of_vector;
+  if (full <= 0 || tensor == nullptr || vector == nullptr || vector->operations_per_second <= 0) return 1;
+  return std::min(1.0, tensor->operations_per_second / vector->operations_per_second / full);
+}
+
 // What a product moves and computes on a device, apart from how it is cut into tiles.
 class Product {
  public:
   Product(const OpFeatures& op, const TargetDevice& device, double at_peaks)
       : op_(op),
         numbers_(device.gpu->product),
-        kernels_(device.achieved != nullptr ? device.achieved->product : kDefault),
+        kernels_(kernels_of(device)),
         processors_(device.multiprocessors > 0 ? device.multiprocessors : kUsualMultiprocessors),
-        batch_(std::max(op.batch, 1.0)) {
+        batch_(std::max(op.batch, 1.0)),
+        tile_side_(numbers_.tile_side * share_of_rate(device)) {
     const auto& of_class = device.of_class(op.op);
     double share = of_class.of_peak * kernels_.of_peak;
     if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
     // Of a multiply-add on one multiprocessor, at the rate that all have together.
     seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
-    bandwidth_ = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
+    const double bandwidth = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
     const double elements = op.op == OpClass::linear ? batch_ * op.width * op.depth : 0;
-    const double weights = std::min(elements * op.element_bytes, op.read_bytes);
+    const double element_bytes = op.element_bytes > 0 ? op.element_bytes : 1;  // of int8, else
+    const double weights = std::min(elements * element_bytes, op.read_bytes);
     const double activations = op.read_bytes - weights;
     const double all = op.read_bytes + op.write_bytes;
     const double cache = kernels_.cache * device.cache_bytes;
-    traffic_ =
+    const double traffic =
         weights * missed(all + (kLayers - 1) * weights, cache) + (activations + op.write_bytes) * missed(all, cache);
+    memory_seconds_ = traffic / bandwidth;
     // A tile's outputs are written after its last step, while nothing of it is computed.
-    output_seconds_ = numbers_.exposed_output * op.write_bytes / bandwidth_;
-    step_seconds_ = numbers_.byte_latency * op.element_bytes;
+    output_seconds_ = numbers_.exposed_output * op.write_bytes / bandwidth;
+    step_seconds_ = numbers_.byte_latency * element_bytes;
   }
 
   double seconds() const {
@@ -71,48 +89,42 @@ class Product {
       const double splits = std::min(std::floor(processors_ / tiles), std::floor(op_.depth / kLeastDepth));
       if (splits > 1) best = better(best, part(tile, tiles, splits));
     }
-    return kernels_.launch + best.split + together(best.compute, best.memory, numbers_.overlap);
+    return best.split + together(best.compute, memory_seconds_, numbers_.overlap);
   }
 
  private:
   // The times of one way to cut the product.
   struct Part {
-    double compute = std::numeric_limits<double>::infinity();
-    double memory = std::numeric_limits<double>::infinity();
+    double compute = 0;
     double split = 0;
     double estimate = std::numeric_limits<double>::infinity();
   };
   static const Part& better(const Part& one, const Part& other) { return other.estimate < one.estimate ? other : one; }
 
   Part part(const Tile& tile, double tiles, double splits) const {
-    const double blocks = tiles * splits;
     const double depth = std::ceil(op_.depth / splits / kStep) * kStep;
     // A tile loads a row and a column for each step of its depth; small ones wait for that.
-    const double macs = std::max(tile.rows * tile.width, (tile.rows + tile.width) / 2 * numbers_.tile_side);
+    const double macs = std::max(tile.rows * tile.width, (tile.rows + tile.width) / 2 * tile_side_);
     const double one = depth * std::max(macs * seconds_per_mac_, step_seconds_) + numbers_.tile_latency;
-    const double waves = blocks / processors_;
+    const double waves = std::max(tiles * splits / processors_, 1.0);
     Part part;
-    part.compute = output_seconds_ + one * (waves <= 1 ? 1 : std::lerp(waves, std::ceil(waves), kernels_.last_wave));
-    const double loading = std::min(1.0, std::min(waves, 1.0) / numbers_.loading_share);
-    part.memory = traffic_ / (bandwidth_ * loading);
+    part.compute = output_seconds_ + one * std::lerp(waves, std::ceil(waves), kernels_.last_wave);
     if (splits > 1) part.split = numbers_.split;
-    const auto [shorter, longer] = std::minmax(part.compute, part.memory);
-    part.estimate = longer + kOfShorter * shorter + part.split;
+    const auto [shorter, longer] = std::minmax(part.compute, memory_seconds_);
+    part.estimate = longer > 0 ? longer + kBoth * shorter * shorter / longer + part.split : part.split;
     return part;
   }
 
-  static constexpr double kStep = 32;        // of the depth
-  static constexpr double kOfShorter = 0.3;  // in the estimate by which ways to cut are compared, without powers
-  static constexpr ProductKernels kDefault = {};
-
+  static constexpr double kStep = 32;    // of the depth
+  static constexpr double kBoth = 0.31;  // what together() adds if both are as long: ways to cut are compared by this
   const OpFeatures& op_;
   const ProductParameters& numbers_;
   const ProductKernels& kernels_;
   double processors_;
   double batch_;
+  double tile_side_;
   double seconds_per_mac_ = 0;
-  double bandwidth_ = 0;
-  double traffic_ = 0;  // bytes
+  double memory_seconds_ = 0;
   double output_seconds_ = 0;
   double step_seconds_ = 0;  // at least, for an element of the depth
 };
@@ -125,6 +137,8 @@ double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
   const double waves = tiles / device.multiprocessors;
   return waves / std::ceil(waves);
 }
+
+double product_floor(const TargetDevice& device) { return kernels_of(device).launch; }
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
   const double at_peaks = seconds_at_peaks(op, device);

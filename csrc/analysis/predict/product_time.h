@@ -6,8 +6,11 @@
 
 namespace roofprof {
 
-// Returns the seconds of the kernel of one call, without host time.
+// Returns the seconds of the kernel of one call, without its floor.
 double product_seconds(const OpFeatures& op, const TargetDevice& device);
+
+// Returns the seconds of the smallest kernel, between two others.
+double product_floor(const TargetDevice& device);
 
 // Returns the share of the best rate that tiles of the output leave, whose last wave over the multiprocessors may be
 // partly filled.

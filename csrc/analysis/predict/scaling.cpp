@@ -20,16 +20,6 @@ std::int64_t times(std::int64_t count, double factor) {
   return scaled < static_cast<double>(kSaturated) ? std::llround(scaled) : kSaturated;
 }
 
-// Returns shapes as the text that an op's key has.
-std::string text_of(const std::vector<Shape>& shapes) {
-  std::string text;
-  for (const auto& shape : shapes) {
-    if (!text.empty()) text += ", ";
-    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
-  }
-  return text;
-}
-
 // The numbers of elements of tensors that earlier ops made, or that the model was given.
 using Made = std::unordered_set<std::int64_t>;
 
@@ -64,7 +54,7 @@ void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& mad
       shapes[i].front() = shapes[i].front() / from * to;
     }
   }
-  if (!shapes.empty()) bucket.shapes = text_of(shapes);
+  if (!shapes.empty()) bucket.shapes = text_of_shapes(shapes);
   Work& work = bucket.work;
   const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
   const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
@@ -111,6 +101,15 @@ void recast(OpBucket& bucket, DType precision) {
 }
 
 }  // namespace
+
+std::string text_of_shapes(const std::vector<Shape>& shapes) {
+  std::string text;
+  for (const auto& shape : shapes) {
+    if (!text.empty()) text += ", ";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
+  }
+  return text;
+}
 
 std::optional<double> bytes_of(DType dtype) {
   switch (dtype) {

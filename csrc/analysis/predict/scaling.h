@@ -3,10 +3,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "analysis/predict/op_class.h"
 #include "core/profile_data.h"
 
 namespace roofprof {
+
+// Returns shapes as the text that an op's key has.
+std::string text_of_shapes(const std::vector<Shape>& shapes);
 
 // Returns the bytes of an element; empty for integers.
 std::optional<double> bytes_of(DType dtype);

@@ -12,7 +12,7 @@ namespace {
 // nothing that can be measured.
 constexpr std::array<double, 3> kTileSides = {128, 64, 32};
 // A block takes this much of the inner dimension at least where several share it.
-constexpr double kLeastDepth = 512;
+constexpr double kLeastSharedDepth = 512;
 constexpr double kJoulesPerPicojoule = 1e-12;
 
 double operations_in(const OpFeatures& op, DType dtype) { return op.operations[static_cast<std::size_t>(dtype)]; }
@@ -34,7 +34,7 @@ Tiled with_tiles(double side, const OpFeatures& op, const TargetDevice& device) 
   if (device.multiprocessors > 0) {
     double waves = std::ceil(tiles / device.multiprocessors);
     // Few tiles: several blocks share the depth of each.
-    const double shares = std::min(std::floor(device.multiprocessors / tiles), op.depth / kLeastDepth);
+    const double shares = std::min(std::floor(device.multiprocessors / tiles), op.depth / kLeastSharedDepth);
     if (shares > 1) waves = 1 / shares;
     idle = waves * device.multiprocessors / tiles;
   }

@@ -110,7 +110,9 @@ struct CardFacts {
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
   double tdp_watts = 0;
-  bool inline_ecc = false;  // its memory holds its error correction among the data
+  bool inline_ecc = false;           // its memory holds its error correction among the data
+  std::string link;                  // to the other cards of a machine: "NVLink 4", "PCIe 4.0 x16"
+  double link_bytes_per_second = 0;  // of it, in one direction
   bool operator==(const CardFacts&) const = default;
 };
 

@@ -1,9 +1,12 @@
 #pragma once
 // Predicted times on another device: Report::predict. docs/prediction.md has the model and its errors.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "roofprof/dtype.h"
 
@@ -15,6 +18,15 @@ enum class LaunchMode : std::uint8_t {
   graph,     // a CUDA or HIP graph is replayed: the same kernels, and no waiting for the host
   compiled,  // elementwise ops, norms and reductions that follow each other are one kernel; no waiting for the host
 };
+
+// How ranks share the work of a model (docs/prediction.md says what is assumed of each).
+enum class Parallel : std::uint8_t {
+  ddp,   // each has its own samples and the whole model; gradients are all-reduced
+  fsdp,  // each has its own samples and a part of each block's parameters, which it gathers from the others
+  tp     // all have the same samples, and each a part of the products of every transformer block
+};
+inline constexpr std::array<std::string_view, 3> kParallelNames = {"ddp", "fsdp", "tp"};
+constexpr std::string_view name_of(Parallel parallel) { return kParallelNames[static_cast<std::size_t>(parallel)]; }
 
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
@@ -30,6 +42,10 @@ struct PredictionOptions {
   LaunchMode mode = LaunchMode::eager;
   // Seconds in which the host launches an op in eager mode; empty: the default of docs/prediction.md.
   std::optional<double> host_seconds = {};
+  // The devices of one machine that share the work. What was counted is one rank's with ddp and fsdp, and the whole
+  // model's with tp.
+  std::int64_t ranks = 1;
+  Parallel parallel = Parallel::ddp;
 
   bool operator==(const PredictionOptions&) const = default;
 };

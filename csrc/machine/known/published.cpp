@@ -25,6 +25,7 @@ struct PublishedFigure {
   std::string engine;           // of a peak: what computes it
   std::string basis;            // of a cache's bandwidth: "published", "measured" or "scaled"
   std::string note;             // what the source says it is
+  std::string kind;             // of a link: "NVLink 4"
   std::string from;             // of a scaled figure: the card that was measured,
   std::vector<std::string> by;  // and the figures that it is scaled by
 
@@ -89,6 +90,8 @@ PublishedFigure read_figure(JsonReader& json, const Units& units) {
       figure.basis = json.text();
     } else if (*key == "note") {
       figure.note = json.text();
+    } else if (*key == "kind") {
+      figure.kind = json.text();
     } else if (*key == "from") {
       figure.from = json.text();
     } else if (*key == "by") {
@@ -141,6 +144,10 @@ Card read_card(JsonReader& json, const Units& units) {
       card.facts.inline_ecc = json.boolean();
     } else if (*key == "tdp") {
       card.facts.tdp_watts = read_figure(json, units).amount();
+    } else if (*key == "link") {
+      const auto link = read_figure(json, units);
+      card.facts.link = link.kind;
+      card.facts.link_bytes_per_second = link.amount() / 2;  // both directions are published together
     } else {
       json.skip();
     }

@@ -2,9 +2,11 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "analysis/predict/collective_time.h"
 #include "analysis/predict/prediction.h"
 #include "python/report/bindings.h"
 #include "roofprof/report.h"
@@ -23,7 +25,7 @@ LaunchMode launch_mode(const std::string& name) {
 
 PredictionOptions options_of(const std::optional<std::string>& precision, std::optional<std::int64_t> batch,
                              double bandwidth, double peak, bool autocast, const std::string& mode,
-                             std::optional<double> host_seconds) {
+                             std::optional<double> host_seconds, std::int64_t ranks, const std::string& parallel) {
   PredictionOptions options;
   if (precision) {
     options.precision = dtype_from_name(*precision);
@@ -38,6 +40,12 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
   options.autocast = autocast;
   options.mode = launch_mode(mode);
   options.host_seconds = host_seconds;
+  options.ranks = ranks;
+  const auto* way = std::ranges::find(kParallelNames, parallel);
+  if (way == kParallelNames.end()) {
+    throw std::invalid_argument("parallel must be 'ddp', 'fsdp' or 'tp', not '" + parallel + "'");
+  }
+  options.parallel = static_cast<Parallel>(way - kParallelNames.begin());
   return options;
 }
 
@@ -47,7 +55,7 @@ void bind_prediction(py::module_& module) {
   py::class_<PredictionOptions>(module, "PredictionOptions")
       .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
            py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("mode") = "eager",
-           py::arg("host_seconds") = std::nullopt);
+           py::arg("host_seconds") = std::nullopt, py::arg("ranks") = 1, py::arg("parallel") = "ddp");
   py::class_<PredictionParameters>(module, "PredictionParameters")
       .def(py::init([](const std::string& text) { return PredictionParameters::parsed(text); }), py::arg("text"))
       .def_static("shipped", &PredictionParameters::shipped, py::return_value_policy::reference);
@@ -87,7 +95,18 @@ void bind_prediction(py::module_& module) {
         return report.predict(ceilings, options);
       },
       py::arg("report"), py::arg("ceilings"), py::arg("options"));
-  module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
+  module.def(
+      "collective_seconds",
+      [](const std::string& collective, double bytes, std::int64_t ranks, const Ceilings& ceilings,
+         const PredictionParameters& parameters) {
+        const auto found = std::ranges::find(kCollectiveNames, collective);
+        if (found == kCollectiveNames.end()) throw std::invalid_argument("no collective is '" + collective + "'");
+        const auto kind = static_cast<CollectiveKind>(found - kCollectiveNames.begin());
+        return collective_seconds(kind, bytes, ranks, ceilings, parameters);
+      },
+      py::arg("collective"), py::arg("bytes"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"));
+  module.def(
+      "prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
 
 }  // namespace roofprof::python

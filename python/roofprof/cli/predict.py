@@ -101,6 +101,16 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="in which the host launches an op in eager mode; 'measured': those of this machine",
     )
+    parser.add_argument(
+        "--ranks", type=whole_number, default=1, metavar="N", help="devices of one machine that share the work"
+    )
+    parser.add_argument(
+        "--parallel",
+        choices=["ddp", "fsdp", "tp"],
+        default="ddp",
+        help="how they share it: samples (ddp), and parameters (fsdp), or the products of each block (tp); "
+        "default: %(default)s",
+    )
 
 
 def _host(text: str) -> float | Literal["measured"]:
@@ -121,6 +131,8 @@ def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
         "autocast": arguments.autocast,
         "mode": arguments.mode,
         "host": arguments.host,
+        "ranks": arguments.ranks,
+        "parallel": arguments.parallel,
     }
 
 

@@ -33,6 +33,8 @@ class OptionsOfCalls(TypedDict, total=False):
     mode: Literal["eager", "graph", "compiled"]
     host: float | Literal["measured"] | None
     compiled: bool  # mode="compiled"
+    ranks: int
+    parallel: Literal["ddp", "fsdp", "tp"]
 
 
 class Options(OptionsOfCalls, total=False):
@@ -64,6 +66,9 @@ def compiled_options(options: Options) -> _report.PredictionOptions:
         raise TypeError(f"batch is a whole number, not {batch!r}")
     if batch is not None and batch >= 2**63:
         raise ValueError(f"batch {batch} is larger than any that there can be")
+    ranks = given.get("ranks", 1)
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks < 2**31:
+        raise TypeError(f"ranks is a whole number from 1 on, not {ranks!r}")
     return _report.PredictionOptions(**given, host_seconds=seconds)
 
 

@@ -30,6 +30,8 @@ class Predicts:
         slower; "graph": a CUDA or HIP graph is replayed; "compiled": elementwise ops, norms and reductions that follow
         each other are one kernel, and nothing waits for the host. host: seconds in which the host launches an op in
         eager mode, or "measured": those of this machine, which takes a second.
+        ranks: devices of one machine that share the work, one of which is predicted. parallel: "ddp" and "fsdp" train,
+        the count is that of one rank's batch; "tp" splits the products of transformer blocks that were counted whole.
 
         ``total.time`` is the predicted time of what was counted, ``total.time_low`` to ``total.time_high`` its interval
         of 80%. Raises ValueError, one sentence, for a device that is not known, roofs without a peak for a type of the

@@ -7,7 +7,7 @@ A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
      "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "infinity_cache", "memory", "memory_bus", "dram", "tdp":
-     {"value", "unit", "source"},
+     {"value", "unit", "source"}, "link": the same with "kind" ("NVLink 4", "PCIe 4.0 x16"),
      "l2_bandwidth", "infinity_cache_bandwidth": the same with "basis" ("published", "measured" or "scaled", then with
      "from", a card, and "by", whose figures' ratios they are scaled by),
      "peaks": {dtype: {"value", "unit", "engine", "source"}}, "confirmed_by": [...]}

@@ -5,6 +5,7 @@ import pytest
 import roofprof
 from roofprof import _C
 from roofprof.roofs import published_peaks
+from roofprof.roofs.network import links
 
 CARDS = published_peaks.data()["cards"]
 SOURCES = published_peaks.data()["sources"]
@@ -21,6 +22,7 @@ FIGURES = (
     "memory_bus",
     "dram",
     "tdp",
+    "link",
 )
 FLOATING = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
@@ -158,6 +160,30 @@ def test_every_card_has_its_power_and_it_is_one_of_its_generation(card):
     if family in FP16_PER_JOULE and peak(card, "fp16"):
         low, high = FP16_PER_JOULE[family]
         assert low <= peak(card, "fp16") / card["tdp"]["value"] <= high
+
+
+# Links of 50 GB/s, both directions together, that a card of export rules has fewer of.
+FEWER_LINKS = {"H800 SXM": 8, "A800 SXM 80GB": 8}
+WITHOUT_LINK = {"GH200 480GB", "Jetson AGX Orin 64GB", "MI250X", "MI250"}  # one a board, or two dies of one card
+
+
+@every_card
+def test_a_card_is_linked_as_its_generation_is(card):
+    facts = published_peaks.published(card["name"]).facts
+    if card["name"] in WITHOUT_LINK:
+        assert (facts.link, facts.link_bytes_per_second) == ("", 0)
+        return
+    figure = card["link"]
+    assert facts.link == figure["kind"]
+    assert facts.link_bytes_per_second == published_peaks.amount(figure) / 2
+    rates = [rate for name, rate, _ in links.published() if name.startswith(figure["kind"])]
+    if card["name"] in FEWER_LINKS:
+        rates = [FEWER_LINKS[card["name"]] * 25e9]
+    if figure["kind"].startswith(("PCIe", "NVLink")) and figure["kind"] != "NVLink 1":
+        assert facts.link_bytes_per_second == pytest.approx(rates[0], rel=0.001)
+    generations = {"NVLink 5": "10", "NVLink 4": "9", "NVLink 3": "8", "NVLink 2": "7", "NVLink 1": "6"}
+    if figure["kind"] in generations:
+        assert card["compute_capability"].split(".")[0] == generations[figure["kind"]]
 
 
 def test_names_are_unique_however_they_are_written():
