@@ -16,6 +16,7 @@ import argparse
 import copy
 import csv
 import gzip
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -220,6 +221,19 @@ def fitted(counted: Counted, of: Sequence[Case], file: dict[str, Any], steps: in
     return content
 
 
+def set_interval(counted: Counted, of: Sequence[Case], file: dict[str, Any]) -> None:
+    """Set low and high of the class: the mean over the tables of what 10% and 90% of their times are below."""
+    ratio = np.array([case.seconds for case in of]) / counted.times(of, file)
+    tables = [
+        [(case.card, case.table) == table for case in of]
+        for table in itertools.product(CARDS.values(), TABLES.values())
+    ]
+    classes = file["parameters"]["gpu"]["classes"]
+    place = next(one for one in classes if one["name"] == "attention")
+    for key, quantile in (("low", 0.1), ("high", 0.9)):
+        place[key] = float(f"{np.mean([np.quantile(ratio[table], quantile) for table in tables]):.3g}")
+
+
 def figures(predicted: np.ndarray, measured: np.ndarray) -> str:
     """Return median and 90th percentile of |predicted / measured - 1|, and the median of predicted / measured."""
     ratio = predicted / measured
@@ -253,6 +267,7 @@ def main() -> None:
     counted = Counted(of)
     shipped = fitted(counted, of, file)
     print(json.dumps(shipped["parameters"]["gpu"]["attention"], indent=1))
+    set_interval(counted, of, shipped)
     if arguments.write:
         arguments.write.write_text(json.dumps(shipped, indent=1) + "\n")
     judge(counted, of, file, shipped)
