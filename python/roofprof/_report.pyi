@@ -708,7 +708,7 @@ class Predictor:
 
 def predict_report(report: Report, ceilings: Ceilings, options: PredictionOptions) -> Report: ...
 def collective_seconds(
-    collective: str, bytes: float, ranks: int, ceilings: Ceilings, parameters: PredictionParameters
+    collective: str, size: float, ranks: int, ceilings: Ceilings, parameters: PredictionParameters
 ) -> float:
     """Return the seconds of an "all_reduce", ... of so many bytes, as nccl-tests defines a collective's size."""
 

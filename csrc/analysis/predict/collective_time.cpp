@@ -62,9 +62,9 @@ double collective_seconds(CollectiveKind kind, double bytes, std::int64_t ranks,
   const auto n = static_cast<double>(ranks);
   const bool reduces = kind == CollectiveKind::all_reduce;
   const bool direct = kind == CollectiveKind::all_to_all;
-  // What ranks send over PCIe goes through their host, which they share.
+  // Ranks on PCIe share their host, through which their data goes.
   const double of_link = facts.link.starts_with("PCIe") ? known.of_pcie * 2 / n : known.of_fabric;
-  // An all_reduce has no part of its own to copy.
+  // No part of an all_reduce is copied.
   const double own = reduces ? 0 : kReadAndWritten * bytes / n;
   double sending = wire / (facts.link_bytes_per_second * of_link) + own / (dram->bytes_per_second * known.of_memory);
   if (reduces && has_share && ranks >= kSwitchRanks) sending /= share->switch_reduction;

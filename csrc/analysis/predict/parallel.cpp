@@ -367,7 +367,7 @@ class Planner {
                                 ": it is no multiple");
   }
 
-  // Which size of an op of the backward or of a recomputation is split; empty where it is not one of that product's.
+  // Returns which size of an op of the backward or of a recomputation is split; empty if it is not of that product.
   std::optional<Size> split_size(std::size_t op, const Product& product) const {
     const auto& here = features_[op];
     const auto& forward = features_[product.op];

@@ -1,5 +1,5 @@
 #pragma once
-// One rank among several: the work that it shares with the others, and the time line of its collectives beside its ops.
+// One rank among several: the work that it shares with the others, and the time line of its ops and collectives.
 // docs/prediction.md says what is assumed of ddp, fsdp and tp.
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace roofprof {
 
-// ---- The time line: ops run one after the other, and beside them collectives do.
+// ---- The time line: ops run one after the other, and collectives do so at the same time.
 
 struct Happening {
   enum class What : std::uint8_t {
@@ -32,7 +32,7 @@ std::vector<double> exposed_seconds(const std::vector<Happening>& line, const st
 
 // ---- Ranks
 
-// What a rank sends and receives in each step.
+// A rank calls it in each step.
 struct PlannedCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   double bytes = 0;  // of a call, as nccl-tests defines its size

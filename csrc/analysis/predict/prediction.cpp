@@ -350,7 +350,7 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
     const double seconds = op.calls * kernel + clocks.launch(op, kernel);
     const auto& of_class = device.of_class(op.op);
     total.seconds += seconds;
-    ops.push_back(seconds / steps);
+    if (plan_) ops.push_back(seconds / steps);
     below.add(seconds * (1 - of_class.low));
     above.add(seconds * (of_class.high - 1));
     if (is_compute_bound(op, device)) total.compute_bound += seconds;

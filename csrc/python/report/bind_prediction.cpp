@@ -97,14 +97,14 @@ void bind_prediction(py::module_& module) {
       py::arg("report"), py::arg("ceilings"), py::arg("options"));
   module.def(
       "collective_seconds",
-      [](const std::string& collective, double bytes, std::int64_t ranks, const Ceilings& ceilings,
+      [](const std::string& collective, double size, std::int64_t ranks, const Ceilings& ceilings,
          const PredictionParameters& parameters) {
         const auto found = std::ranges::find(kCollectiveNames, collective);
         if (found == kCollectiveNames.end()) throw std::invalid_argument("no collective is '" + collective + "'");
         const auto kind = static_cast<CollectiveKind>(found - kCollectiveNames.begin());
-        return collective_seconds(kind, bytes, ranks, ceilings, parameters);
+        return collective_seconds(kind, size, ranks, ceilings, parameters);
       },
-      py::arg("collective"), py::arg("bytes"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"));
+      py::arg("collective"), py::arg("size"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"));
   module.def(
       "prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
