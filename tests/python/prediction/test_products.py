@@ -73,10 +73,10 @@ def test_twice_the_bandwidth_halves_what_memory_bounds():
     sizes = (1, 2**16, 2**14), (2**13, 2**13, 2**13)
     launch = achieved("H100 SXM")["launch"]
     once, twice = seconds("H100 SXM", *sizes), seconds("H100 SXM", *sizes, bandwidth=2.0)
-    assert (twice[0] - launch) / (once[0] - launch) == pytest.approx(0.5, rel=0.03)
+    assert (twice[0] - launch) / (once[0] - launch) == pytest.approx(0.5, rel=0.05)
     assert 0.9 < twice[1] / once[1] < 1
     faster = seconds("H100 SXM", *sizes, peak=2.0)
-    assert faster[0] == pytest.approx(once[0], rel=0.02)
+    assert faster[0] == pytest.approx(once[0], rel=0.05)
     assert (faster[1] - launch) / (once[1] - launch) == pytest.approx(0.5, rel=0.1)
 
 
