@@ -38,7 +38,7 @@ TABLES = ("linear", "bmm")
 ROBUST = 0.1  # of log(predicted / measured)
 SHAPES = 50  # of an op, in one report: of more it does not tell them apart
 STEP = 0.01  # of the finite differences, in logarithms
-LAUNCH = (30e-6, 0.3)  # seconds of the host
+LAUNCH = (28e-6, 0.3)  # seconds of the host
 # Each number with what is known of it without these tables, and the spread of its logarithm.
 NUMBERS = {"load": (10.0, 0.5), "prologue": (8.0, 0.5)}
 # Of architectures, whose numbers are those of a process and of a kind of memory. Energy per FLOP: 12 nm: V100's 250 W

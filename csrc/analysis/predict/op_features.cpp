@@ -354,25 +354,62 @@ bool can_fuse(const OpFeatures& features) {
 }
 
 // Fuses chains of ops: what one op writes and the next one reads stays in registers, without casts. The chain's first
-// op keeps its launch.
+// op keeps its launch. Ops of one module that follow each other compute one expression: both operands are in registers,
+// and of the calls that share a bucket only one reads from memory or writes there.
 void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
   OpFeatures* before = nullptr;
+  std::size_t place = 0;  // of `before`
   std::int64_t made = 0;
+  double written = 0;  // by `before`, were it not fused
   for (std::size_t i = 0; i < features.size(); ++i) {
     OpFeatures& here = features[i];
     if (here.is_free) continue;
     const auto& work = data.ops[i].work;
     const std::int64_t calls = std::max<std::int64_t>(data.ops[i].calls, 1);
-    if (can_fuse(here)) here.cast_bytes = 0;
-    if (before != nullptr && here.is_known && can_fuse(here) && work.input_elements / calls == made && made > 0 &&
-        here.calls == before->calls) {
-      const double shared = std::min(before->write_bytes, here.read_bytes);
-      before->write_bytes -= shared;
-      here.read_bytes -= shared;
-      here.fused = here.in_chain = before->in_chain = true;
+    const bool fusible = here.is_known && can_fuse(here);
+    const double writes = here.write_bytes;
+    if (fusible) here.cast_bytes = 0;
+    if (before != nullptr && fusible && work.input_elements / calls == made && made > 0) {
+      const bool same_expression = data.ops[i].owner == data.ops[place].owner;
+      if (same_expression || here.calls == before->calls) {
+        const double shared = std::min(before->write_bytes, here.read_bytes);
+        before->write_bytes -= shared;
+        here.read_bytes -= same_expression ? std::min(here.read_bytes, 2 * written) : shared;
+        here.fused = here.in_chain = before->in_chain = true;
+      }
+      if (same_expression) {
+        const double once = std::min(here.calls, before->calls);
+        before->read_bytes *= once / before->calls;
+        here.write_bytes *= once / here.calls;
+      }
     }
-    before = here.is_known && can_fuse(here) ? &here : nullptr;
+    before = fusible ? &here : nullptr;
+    place = i;
     made = work.output_elements / calls;
+    written = writes;
+  }
+}
+
+// On a GPU torch's dropout is one kernel, which also writes a mask of a byte for each element. Without a GPU it is
+// counted as three ops: random numbers, their scale, and the product with them.
+void fuse_dropout(const ProfileData& data, std::vector<OpFeatures>& features) {
+  std::array<std::size_t, 3> last{};  // the ops that take time
+  std::size_t seen = 0;
+  const auto is = [&](std::size_t place, std::string_view name) {
+    return plain_name(data.ops[place].op) == name && data.ops[place].owner == data.ops[last[2]].owner &&
+           features[place].calls == features[last[2]].calls;
+  };
+  for (std::size_t i = 0; i < features.size(); ++i) {
+    if (features[i].is_free || !features[i].is_known) continue;
+    last = {last[1], last[2], i};
+    if (++seen < last.size() || !is(last[0], "bernoulli") || !is(last[1], "div") || !is(i, "mul")) continue;
+    const auto shapes = shapes_of(data.ops[i].shapes);
+    if (shapes.size() != 2 || shapes[0] != shapes[1] ||
+        shapes_of(data.ops[last[0]].shapes) != std::vector<Shape>{shapes[0]})
+      continue;
+    features[last[0]].is_free = features[last[1]].is_free = true;
+    features[i].read_bytes /= 2;
+    features[i].write_bytes += as_double(elements_of(shapes[0]));
   }
 }
 
@@ -392,7 +429,8 @@ bool counted_under_autocast(const ProfileData& data) {
 
 FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu) {
   return {.autocast = options.autocast && on_gpu && !counted_under_autocast(data),
-          .fusion = options.mode == LaunchMode::compiled ? Fusion::chains : Fusion::none};
+          .fusion = options.mode == LaunchMode::compiled ? Fusion::chains : Fusion::none,
+          .on_gpu = on_gpu};
 }
 
 std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options) {
@@ -400,6 +438,7 @@ std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOption
   std::vector<OpFeatures> features;
   features.reserve(data.ops.size());
   for (const auto& bucket : data.ops) features.push_back(reader.next(bucket));
+  if (options.on_gpu) fuse_dropout(data, features);
   if (options.fusion == Fusion::chains) fuse_chains(data, features);
   return features;
 }

@@ -92,6 +92,7 @@ enum class Fusion : std::uint8_t {
 struct FeatureOptions {
   bool autocast = true;  // of what was counted in fp16 or bf16
   Fusion fusion = Fusion::none;
+  bool on_gpu = true;  // with its kernels of dropout
 };
 
 // Returns the features of each of `data.ops`.

@@ -44,6 +44,13 @@ double kernel_seconds(const OpFeatures& op, const TargetDevice& device) {
   return seconds_of_class(op, device) + copies_before(op, device) + floor_seconds(op, device);
 }
 
+Margins margins_of(const OpFeatures& op, const TargetDevice& device) {
+  const bool product = op.op == OpClass::linear || op.op == OpClass::batched_matmul;
+  if (device.is_gpu && product && is_vector_product(op)) return vector_product_margins(op, device);
+  const auto& of_class = device.of_class(op.op);
+  return {.low = of_class.low, .high = of_class.high};
+}
+
 double floor_seconds(const OpFeatures& op, const TargetDevice& device) {
   if (op.is_free || !op.is_known || op.fused) return 0;
   if (!device.is_gpu) return cpu_floor(op, device);

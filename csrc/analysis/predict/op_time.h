@@ -11,6 +11,9 @@ namespace roofprof {
 // of. Throws std::invalid_argument if the device has no peak for what the op computes.
 double kernel_seconds(const OpFeatures& features, const TargetDevice& device);
 
+// Returns between which multiples of these seconds 80% of such kernels take.
+Margins margins_of(const OpFeatures& features, const TargetDevice& device);
+
 // Returns the part of these seconds that kernels take which do nothing.
 double floor_seconds(const OpFeatures& features, const TargetDevice& device);
 

@@ -47,6 +47,11 @@ struct ProductParameters {
 struct VectorProductParameters {
   double load = 0;      // multiply-adds in whose time a block loads one element for one row or column of its tile
   double prologue = 0;  // elements of depth in whose time a tile is begun and written
+  // As of classes; where power limits the rate, to 1/x of what it were else, the clock is unsteady: low is divided by
+  // x^unsteady, and high multiplied by its square root.
+  double low = 1;
+  double high = 1;
+  double unsteady = 0;
 };
 
 // Fused kernels of one design. Times of latency are in clock cycles.
@@ -237,6 +242,9 @@ template <class Visitor>
 void for_each_member(Of<VectorProductParameters>, Visitor&& visit) {
   visit("load", &VectorProductParameters::load, Written::always);
   visit("prologue", &VectorProductParameters::prologue, Written::always);
+  visit("low", &VectorProductParameters::low, Written::always);
+  visit("high", &VectorProductParameters::high, Written::always);
+  visit("unsteady", &VectorProductParameters::unsteady, Written::always);
 }
 
 template <class Visitor>

@@ -114,13 +114,13 @@ void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, co
     bucket.time_high_ns.reset();
     bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
-    const auto& parameters = device.of_class(features[i].op);
+    const auto margins = margins_of(features[i], device);
     const double waits = clocks.launch(features[i], kernels[i] / std::max(features[i].calls, 1.0));
     const double seconds = kernels[i] + waits;
     const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
     bucket.time_ns = rounded(seconds * kNanoseconds);
-    bucket.time_low_ns = rounded(seconds * kNanoseconds * parameters.low);
-    bucket.time_high_ns = rounded(seconds * kNanoseconds * parameters.high);
+    bucket.time_low_ns = rounded(seconds * kNanoseconds * margins.low);
+    bucket.time_high_ns = rounded(seconds * kNanoseconds * margins.high);
     bucket.floor_ns = rounded((features[i].calls * floor_seconds(features[i], device) + waits) * kNanoseconds);
     if (features[i].in_chain) {  // it moves no more than this
       bucket.work.read_bytes = rounded(features[i].calls * features[i].read_bytes);
@@ -348,11 +348,11 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
   for (const auto& op : features_for(device)) {
     const double kernel = kernel_seconds(op, device);
     const double seconds = op.calls * kernel + clocks.launch(op, kernel);
-    const auto& of_class = device.of_class(op.op);
+    const auto margins = margins_of(op, device);
     total.seconds += seconds;
     if (plan_) ops.push_back(seconds / steps);
-    below.add(seconds * (1 - of_class.low));
-    above.add(seconds * (of_class.high - 1));
+    below.add(seconds * (1 - margins.low));
+    above.add(seconds * (margins.high - 1));
     if (is_compute_bound(op, device)) total.compute_bound += seconds;
   }
   if (plan_) {

@@ -20,6 +20,12 @@ struct CalibratedParameters {
   AchievedShare achieved;
 };
 
+// Multiples of a predicted time.
+struct Margins {
+  double low = 1;
+  double high = 1;
+};
+
 struct TargetDevice {
   bool is_gpu = true;
   const GpuParameters* gpu = nullptr;       // of a GPU

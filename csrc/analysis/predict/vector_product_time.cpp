@@ -44,7 +44,11 @@ Tiled with_tiles(double side, const OpFeatures& op, const TargetDevice& device) 
 
 Tiled best_tiles(const OpFeatures& op, const TargetDevice& device) {
   if (op.rows <= 0 || op.width <= 0 || op.depth <= 0) return {};
-  const double least = op.batch > 1 && device.achieved != nullptr ? device.achieved->batched_tile : 0;
+  double least = 0;
+  if (op.batch > 1 && device.achieved != nullptr) {
+    // No outputs below 64 were measured: tiles twice as large are taken to be the largest waste.
+    least = std::min(device.achieved->batched_tile, 2 * std::min(op.rows, op.width));
+  }
   Tiled best = with_tiles(kTileSides.front(), op, device);
   for (std::size_t i = 1; i < kTileSides.size() && kTileSides[i] >= least; ++i) {
     const Tiled tiled = with_tiles(kTileSides[i], op, device);
@@ -55,6 +59,28 @@ Tiled best_tiles(const OpFeatures& op, const TargetDevice& device) {
   return {.time = std::lerp(best.time, 1.0, vectors), .work = std::lerp(best.work, 1.0, vectors)};
 }
 
+struct Bounds {
+  double compute = 0;  // seconds
+  double power = 0;    // 0: power does not limit it
+};
+
+Bounds bounds_of(const OpFeatures& op, const TargetDevice& device) {
+  const Tiled tiled = best_tiles(op, device);
+  Bounds bounds{.compute = seconds_at_peaks(op, device) * tiled.time};
+  const auto* peak = device.ceilings->compute_for(DType::fp32);
+  if (device.achieved == nullptr || peak == nullptr || peak->provenance.source != "published") return bounds;
+  bounds.compute /= device.achieved->vector;
+  const double watts = device.ceilings->facts.tdp_watts;
+  if (watts <= 0) return bounds;
+  // An operation of fp64 takes twice the energy.
+  const double operations = operations_in(op, DType::fp32) + 2 * operations_in(op, DType::fp64);
+  const double picojoules = device.achieved->vector_picojoules * operations * tiled.work +
+                            device.achieved->dram_picojoules * (op.read_bytes + op.write_bytes);
+  const double factor = device.peak[static_cast<std::size_t>(DType::fp32)] / peak->operations_per_second;
+  bounds.power = picojoules * kJoulesPerPicojoule / (watts * factor);
+  return bounds;
+}
+
 }  // namespace
 
 bool is_vector_product(const OpFeatures& op) {
@@ -62,21 +88,16 @@ bool is_vector_product(const OpFeatures& op) {
 }
 
 double vector_product_seconds(const OpFeatures& op, const TargetDevice& device) {
-  const Tiled tiled = best_tiles(op, device);
-  double compute = seconds_at_peaks(op, device) * tiled.time;
-  double power = 0;
-  const auto* peak = device.ceilings->compute_for(DType::fp32);
-  if (device.achieved != nullptr && peak != nullptr && peak->provenance.source == "published") {
-    compute /= device.achieved->vector;
-    // An operation of fp64 takes twice the energy.
-    const double operations = operations_in(op, DType::fp32) + 2 * operations_in(op, DType::fp64);
-    const double picojoules = device.achieved->vector_picojoules * operations * tiled.work +
-                              device.achieved->dram_picojoules * (op.read_bytes + op.write_bytes);
-    const double watts = device.ceilings->facts.tdp_watts;
-    const double factor = device.peak[static_cast<std::size_t>(DType::fp32)] / peak->operations_per_second;
-    if (watts > 0) power = picojoules * kJoulesPerPicojoule / (watts * factor);
-  }
-  return std::max({compute, power, traffic_seconds(op.read_bytes, op.write_bytes, 1, device)});
+  const auto bounds = bounds_of(op, device);
+  return std::max({bounds.compute, bounds.power, traffic_seconds(op.read_bytes, op.write_bytes, 1, device)});
+}
+
+Margins vector_product_margins(const OpFeatures& op, const TargetDevice& device) {
+  const auto& numbers = device.gpu->vector_product;
+  const auto bounds = bounds_of(op, device);
+  if (bounds.power <= bounds.compute) return {.low = numbers.low, .high = numbers.high};
+  const double wider = std::pow(bounds.power / bounds.compute, numbers.unsteady);
+  return {.low = numbers.low / wider, .high = numbers.high * std::sqrt(wider)};
 }
 
 }  // namespace roofprof

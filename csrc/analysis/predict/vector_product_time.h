@@ -12,4 +12,7 @@ bool is_vector_product(const OpFeatures& op);
 // Returns the seconds of the kernel of one call, without its floor.
 double vector_product_seconds(const OpFeatures& op, const TargetDevice& device);
 
+// Returns between which multiples of these seconds 80% of such kernels take.
+Margins vector_product_margins(const OpFeatures& op, const TargetDevice& device);
+
 }  // namespace roofprof

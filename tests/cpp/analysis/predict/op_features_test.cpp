@@ -152,6 +152,40 @@ TEST(OpFeatures, AChainThatIsFusedReadsAndWritesOnce) {
   for (const auto& op : features_in(chain, {.autocast = false})) EXPECT_FALSE(op.fused);
 }
 
+// 0.5 x (1 + tanh(a (x + b x^3))) in one module: the products with numbers share a bucket.
+TEST(OpFeatures, AnExpressionThatIsFusedReadsAndWritesOnce) {
+  auto scaled = of_elements("aten::mul", 100);
+  scaled.calls = 3;
+  for (auto* count :
+       {&scaled.work.read_bytes, &scaled.work.write_bytes, &scaled.work.input_elements, &scaled.work.output_elements}) {
+    *count *= 3;
+  }
+  const auto both = [](std::string_view op) {
+    auto bucket = of_elements(op, 100);
+    bucket.work.read_bytes *= 2;
+    return bucket;
+  };
+  const auto fused = features_in(
+      {scaled, of_elements("aten::pow", 100), both("aten::add"), of_elements("aten::tanh", 100), both("aten::mul")},
+      {.autocast = false, .fusion = Fusion::chains});
+  double moved_bytes = 0;
+  for (const auto& op : fused) moved_bytes += op.calls * (op.read_bytes + op.write_bytes);
+  EXPECT_DOUBLE_EQ(moved_bytes, 400 + 400);
+}
+
+TEST(OpFeatures, DropoutIsOneKernelOnAGpu) {
+  auto product = worked("aten::mul", "10x10, 10x10", moved(0, 800, 400));
+  const std::vector<OpBucket> ops = {worked("aten::bernoulli_", "10x10", moved(0, 0, 400)),
+                                     worked("aten::div_", "10x10", moved(0, 400, 400)), product};
+  const auto one = features_in(ops, {.autocast = false});
+  EXPECT_TRUE(one[0].is_free);
+  EXPECT_TRUE(one[1].is_free);
+  EXPECT_EQ(one[2].read_bytes, 400);
+  EXPECT_EQ(one[2].write_bytes, 400 + 100);  // and a mask of bytes
+  for (const auto& op : features_in(ops, {.autocast = false, .on_gpu = false})) EXPECT_FALSE(op.is_free);
+  EXPECT_FALSE(features_in({ops[0], ops[2], ops[1]}, {.autocast = false})[0].is_free);
+}
+
 TEST(OpFeatures, ProductsAndOtherSizesEndAChain) {
   auto product = worked("aten::linear", "10x10, 10x10", moved(1000, 800, 400));
   product.work.input_elements = product.work.output_elements = 100;
