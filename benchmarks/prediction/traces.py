@@ -16,7 +16,7 @@ import numpy as np
 
 import roofprof
 from roofprof import _C
-from roofprof.predict.measured_kernels import of_report
+from roofprof.predict.calibration.measured_kernels import of_report
 
 CARD = "H100 SXM"
 

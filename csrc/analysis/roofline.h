@@ -9,6 +9,7 @@
 #include <string>
 
 #include "analysis/exposed.h"
+#include "core/deviation.h"
 #include "core/memory_time.h"
 #include "core/profile_data.h"
 
@@ -46,27 +47,6 @@ bool needs_roof(const Work& work, DType dtype);
 // The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the
 // dtype or level within it. Memory where both are equal.
 Bound largest_share(const RoofShares& shares);
-
-// How far a sum of predicted times may be off to one side.
-class Deviation {
- public:
-  void add(double seconds) {
-    sum_ += seconds;
-    squares_ += seconds * seconds;
-  }
-  Deviation& operator+=(const Deviation& other) {
-    sum_ += other.sum_;
-    squares_ += other.squares_;
-    return *this;
-  }
-  // `common` is the share of the squared error that all have in common: 1: all err the same way, so that deviations add
-  // up; 0: each errs for itself, so that their squares do.
-  double of_sum(double common) const { return std::sqrt(common * sum_ * sum_ + (1 - common) * squares_); }
-
- private:
-  double sum_ = 0;
-  double squares_ = 0;
-};
 
 // Everything that is summed over buckets.
 struct Tally {

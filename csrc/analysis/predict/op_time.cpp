@@ -55,8 +55,7 @@ double floor_seconds(const OpFeatures& op, const TargetDevice& device) {
   if (op.is_free || !op.is_known || op.fused) return 0;
   if (!device.is_gpu) return cpu_floor(op, device);
   if (op.op == OpClass::attention) return attention_floor(op, device);
-  const bool is_product = op.op == OpClass::linear || op.op == OpClass::batched_matmul;
-  if (is_product && !is_vector_product(op)) return product_floor(device);
+  if (op.op == OpClass::linear || op.op == OpClass::batched_matmul) return product_floor(device);
   return is_convolution(op.op) ? device.gpu->convolution.floor : device.gpu->kernel_floor;
 }
 

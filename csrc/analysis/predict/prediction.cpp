@@ -13,7 +13,7 @@
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/parallel.h"
 #include "analysis/predict/scaling.h"
-#include "analysis/roofline.h"
+#include "core/deviation.h"
 #include "core/note_codes.h"
 #include "core/phrases.h"
 

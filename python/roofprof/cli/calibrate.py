@@ -19,7 +19,7 @@ from roofprof.cli.shared import (
 
 if TYPE_CHECKING:
     from roofprof import _report
-    from roofprof.predict.measured_kernels import MeasuredKernels
+    from roofprof.predict.calibration.measured_kernels import MeasuredKernels
 
 _DESCRIPTION = """\
 Fits the numbers of the prediction to measured kernels of a device, says how well they predict shapes that were held out
@@ -51,7 +51,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, write and print."""
-    from roofprof.predict.calibration import calibrated
+    from roofprof.predict.calibration.calibrate import calibrated
     from roofprof.predict.options import roofs_of
     from roofprof.roofs import ceilings
 
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kernels_of(path: Path) -> MeasuredKernels:
-    from roofprof.predict import measured_kernels
+    from roofprof.predict.calibration import measured_kernels
     from roofprof.profiling.imported import from_trace
     from roofprof.report.report import Report
 

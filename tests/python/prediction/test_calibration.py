@@ -13,8 +13,8 @@ from torch import nn
 import roofprof
 from roofprof import _report
 from roofprof.cli import main
-from roofprof.predict.calibration import calibrated
-from roofprof.predict.measured_kernels import of_table, products
+from roofprof.predict.calibration.calibrate import calibrated
+from roofprof.predict.calibration.measured_kernels import of_table, products
 
 MEASURED = Path(os.environ.get("ROOFPROF_MEASURED", "/nonexistent"))
 DEVICE = "H100 SXM"

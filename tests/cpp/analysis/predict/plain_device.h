@@ -16,20 +16,16 @@ namespace roofprof::testing {
 // With one time ten times the other, their norm is the longer one to 21 digits.
 inline constexpr double kLongerOne = 20;
 
-inline KindParameters plain_kind() {
-  KindParameters kind;
-  for (const auto name : kOpClassNames) kind.classes.push_back({std::string(name)});
-  kind.overlap = kLongerOne;
-  return kind;
-}
-
 inline PredictionParameters plain_parameters() {
   PredictionParameters parameters;
-  parameters.gpu = parameters.cpu = plain_kind();
+  for (const auto name : kOpClassNames) parameters.gpu.classes.push_back({std::string(name)});
+  parameters.cpu.classes = parameters.gpu.classes;
+  parameters.gpu.overlap = parameters.cpu.overlap = parameters.gpu.product.overlap = kLongerOne;
   return parameters;
 }
 
-inline ClassParameters& class_in(KindParameters& kind, OpClass op) {
+template <class Parameters>
+ClassParameters& class_in(Parameters& kind, OpClass op) {
   return kind.classes.at(static_cast<std::size_t>(op));
 }
 
@@ -59,7 +55,7 @@ class PlainDevice {
  public:
   PlainDevice() {
     ceilings.device = "a device by hand";
-    device.parameters = &kind;
+    device.gpu = &kind;
     device.ceilings = &ceilings;
     device.peak[static_cast<std::size_t>(DType::fp32)] = device.vector_peak = 1e12;
     device.peak[static_cast<std::size_t>(DType::fp16)] = 1e13;
@@ -68,9 +64,9 @@ class PlainDevice {
   PlainDevice(const PlainDevice&) = delete;
   PlainDevice& operator=(const PlainDevice&) = delete;
 
-  double seconds(const OpFeatures& features) const { return call_seconds(features, device); }
+  double seconds(const OpFeatures& features) const { return kernel_seconds(features, device); }
 
-  KindParameters kind = plain_kind();
+  GpuParameters kind = plain_parameters().gpu;
   Ceilings ceilings;
   TargetDevice device;
 };

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
 
@@ -23,8 +23,6 @@ _DTYPES = {
     "fp16": "float16",
     "half": "float16",
     "fp32": "float32",
-    "tf32": "float32",
-    "fp8": "float8_e4m3fn",
 }
 # A module keeps the shapes of some dozens of calls of an op.
 _CALLS = 25
@@ -36,7 +34,7 @@ class MeasuredKernels:
 
     predictor: _report.Predictor
     places: tuple[int, ...]  # of the measured ops among the report's
-    classes: tuple[str, ...]  # of each measured op
+    classes: tuple[str, ...]  # of each measured op; "linear in fp32" are other kernels than "linear"
     shapes: tuple[str, ...]
     seconds: tuple[float, ...]  # of all its calls together
 
@@ -54,18 +52,25 @@ def of_report(report: Report) -> MeasuredKernels:
     content = report.to_dict()
     if not content["device_timed"] or content["prediction"]:
         raise ValueError("its times are not those of a GPU's kernels: nothing can be learned of them")
-    return _measured(report._compiled, content, {"autocast": False})
+    return _measured(report._compiled, content)
 
 
-def _measured(report: _report.Report, content: dict, options: dict) -> MeasuredKernels:
-    predictor = _report.Predictor(report, _report.PredictionOptions(**options))
+def _measured(report: _report.Report, content: dict[str, Any]) -> MeasuredKernels:
+    predictor = _report.Predictor(report, _report.PredictionOptions(autocast=False))
     found = [
-        (place, of_class, f"{op['op']} {op['dtype']} {op['shapes']}", op["time_ns"] / 1e9)
+        (place, kernels, f"{op['op']} {op['dtype']} {op['shapes']}", op["time_ns"] / 1e9)
         for place, (op, of_class) in enumerate(zip(content["ops"], predictor.op_classes(), strict=True))
-        if of_class and op.get("time_ns")
+        if (kernels := _kernels_of(of_class, op["dtype"])) and op.get("time_ns")
     ]
     places, classes, shapes, seconds = zip(*found, strict=True) if found else ((), (), (), ())
     return MeasuredKernels(predictor, places, classes, shapes, seconds)
+
+
+def _kernels_of(of_class: str, dtype: str) -> str:
+    """Return the kind of kernels; "" for those that no numbers are of: products in fp8 and the like."""
+    if of_class not in ("linear", "batched_matmul") or dtype in ("bf16", "fp16"):
+        return of_class
+    return f"{of_class} in fp32" if dtype == "fp32" else ""
 
 
 def of_table(path: Path) -> MeasuredKernels:
@@ -119,11 +124,7 @@ def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> Measured
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for rows, width, depth in self.sizes:
                 a, b = torch.empty(rows, depth, dtype=self.dtype), torch.empty(width, depth, dtype=self.dtype)
-                if self.dtype is torch.float8_e4m3fn:
-                    scale = torch.empty(())
-                    torch._scaled_mm(a, b.t(), scale, scale, out_dtype=torch.bfloat16)
-                else:
-                    nn.functional.linear(a, b)
+                nn.functional.linear(a, b)
             return x
 
     parts = [
@@ -132,14 +133,11 @@ def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> Measured
     with torch.device("meta"), torch.no_grad():
         report = count(nn.Sequential(*parts), torch.zeros(1))
     content = json.loads(report.to_json())
-    names = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
     for op in content["ops"]:
-        if op["op"] not in ("aten::linear", "aten::_scaled_mm"):
-            continue
-        x, w = (tuple(map(int, shape.split("x"))) for shape in op["shapes"].split(", ")[:2])
-        width = w[1] if op["op"] == "aten::_scaled_mm" else w[0]
-        op["time_ns"] = 1e9 * measured[names[op["dtype"]]][x[0], width, x[1]]
-    return _measured(report._compiled, content, {"autocast": False})
+        if op["op"] == "aten::linear":
+            x, w = (tuple(map(int, shape.split("x"))) for shape in op["shapes"].split(", ")[:2])
+            op["time_ns"] = 1e9 * measured[_DTYPES[op["dtype"]]][x[0], w[0], x[1]]
+    return _measured(report._compiled, content)
 
 
 def _chunks(sizes: Sequence[tuple[int, int, int]]) -> Iterable[Sequence[tuple[int, int, int]]]:

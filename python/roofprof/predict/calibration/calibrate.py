@@ -12,19 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
-from roofprof.predict.fitting import fitted
-from roofprof.predict.measured_kernels import MeasuredKernels
+from roofprof.predict.calibration.least_squares import fitted
+from roofprof.predict.calibration.measured_kernels import MeasuredKernels
 
 if TYPE_CHECKING:
     import numpy as np
 
-_DATA = Path(__file__).parent.parent / "data" / "prediction.json"
+_DATA = Path(__file__).parents[2] / "data" / "prediction.json"
 _SPREAD = 0.3  # of the logarithm of a number, which is expected to be that of the device's architecture
 _FEWEST = 8  # shapes of a class that say something about it
 _FOLDS = 2  # in turn, one is held out
+_VECTOR = ("achieved.vector", "achieved.vector_picojoules", "vector_product.load", "vector_product.prologue")
 # The numbers that the kernels of each class say something about, those of one architecture among them. A class that is
 # not here has its share of the bandwidth.
 _NUMBERS: Mapping[str, Sequence[str]] = {
+    "linear in fp32": _VECTOR,
+    "batched_matmul in fp32": _VECTOR,
     "linear": (
         "linear.of_bandwidth",
         "achieved.product.launch",
@@ -95,8 +98,9 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
         error = np.abs(held_out / seconds - 1)
         numbers = _fit(plain, kernels, np.full(len(seconds), True), numbers)
         low, high = np.quantile(seconds / held_out, (0.1, 0.9))
-        numbers[f"{kernels.name}.low"] = float(f"{min(low, 0.99):.3g}")
-        numbers[f"{kernels.name}.high"] = float(f"{max(high, 1.01):.3g}")
+        interval = "vector_product" if kernels.name in _NUMBERS and _NUMBERS[kernels.name] is _VECTOR else kernels.name
+        numbers[f"{interval}.low"] = float(f"{min(low, 0.99):.3g}")
+        numbers[f"{interval}.high"] = float(f"{max(high, 1.01):.3g}")
         judged.append(
             {
                 "name": kernels.name,
@@ -127,8 +131,15 @@ def _fit(
     """Return the known numbers and those that suit the chosen kernels."""
     import numpy as np
 
-    names = [name for name in _NUMBERS.get(kernels.name, (f"{kernels.name}.of_bandwidth",)) if name not in known]
-    priors = [(_shipped(name, roofs.facts.compute_capability), _SPREAD) for name in names]
+    capability = roofs.facts.compute_capability
+    names = [
+        name
+        for name in _NUMBERS.get(kernels.name, (f"{kernels.name}.of_bandwidth",))
+        if name not in known and _shipped(name, capability) > 0
+    ]
+    if not names:
+        return dict(known)
+    priors = [(_shipped(name, capability), _SPREAD) for name in names]
 
     def predicted(values: list[float]) -> np.ndarray:
         trial = _with(roofs, {**known, **dict(zip(names, values, strict=True))}, [], "a trial")

@@ -1,0 +1,1 @@
+"""Predictions of a device that were fitted to its own measured kernels."""
