@@ -60,7 +60,7 @@ bool is_backward(const OpBucket& bucket) {
 // ---- Parameters
 
 // Returns the parameters that each module has itself; of a tensor that several have, one of them.
-std::vector<std::int64_t> own_parameters(const ProfileData& data, std::int64_t Module::*count) {
+std::vector<std::int64_t> own_parameters(const ProfileData& data, std::int64_t Module::* count) {
   const auto& modules = data.modules;
   std::vector<std::int64_t> own(modules.size());
   const auto is_again = [&](std::size_t id) { return modules[id].same_as >= 0; };

@@ -15,9 +15,9 @@ using testing::class_in;
 using testing::features_with;
 using testing::PlainDevice;
 
-// A product of this many rows and outputs, rounded numbers of tiles of 64 x 64; it moves next to nothing.
+// A convolution of this many rows and outputs, rounded numbers of tiles of 64 x 64; it moves next to nothing.
 OpFeatures product_of(double rows, double width, double depth, DType dtype = DType::fp16) {
-  OpFeatures features = features_with(OpClass::linear, 2 * rows * width * depth, 1, 0, dtype);
+  OpFeatures features = features_with(OpClass::conv_spatial, 2 * rows * width * depth, 1, 0, dtype);
   features.rows = rows;
   features.width = width;
   features.depth = depth;
@@ -27,15 +27,15 @@ OpFeatures product_of(double rows, double width, double depth, DType dtype = DTy
 TEST(CallSeconds, AreTheLongerOfArithmeticAndBytes) {
   const PlainDevice plain;
   // 1e12 FLOPs at 1e12/s beside 1e10 bytes at 1e11/s; then 1e13 bytes.
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 6e9, 4e9)), 1);
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 6e12, 4e12)), 100);
-  EXPECT_TRUE(is_compute_bound(features_with(OpClass::linear, 1e12, 1e10), plain.device));
-  EXPECT_FALSE(is_compute_bound(features_with(OpClass::linear, 1e12, 1e13), plain.device));
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_spatial, 1e12, 6e9, 4e9)), 1);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_spatial, 1e12, 6e12, 4e12)), 100);
+  EXPECT_TRUE(is_compute_bound(features_with(OpClass::conv_spatial, 1e12, 1e10), plain.device));
+  EXPECT_FALSE(is_compute_bound(features_with(OpClass::conv_spatial, 1e12, 1e13), plain.device));
 }
 
 TEST(CallSeconds, OverlapIsTheirNorm) {
   PlainDevice plain;
-  const auto op = features_with(OpClass::linear, 3e12, 4e11);  // 3 s and 4 s
+  const auto op = features_with(OpClass::conv_spatial, 3e12, 4e11);  // 3 s and 4 s
   plain.kind.overlap = 1;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 7);
   plain.kind.overlap = 2;
@@ -44,13 +44,13 @@ TEST(CallSeconds, OverlapIsTheirNorm) {
 
 TEST(CallSeconds, SharesOfTheClassSlowDownTheirPart) {
   PlainDevice plain;
-  class_in(plain.kind, OpClass::linear).of_peak = 0.5;
-  class_in(plain.kind, OpClass::linear).of_bandwidth = 0.25;
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 0)), 2);
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 0, 1e11)), 4);
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::batched_matmul, 1e12, 0)), 1);
-  class_in(plain.kind, OpClass::linear).of_peak = 0;
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e15, 1e11)), 4);
+  class_in(plain.kind, OpClass::conv_spatial).of_peak = 0.5;
+  class_in(plain.kind, OpClass::conv_spatial).of_bandwidth = 0.25;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_spatial, 1e12, 0)), 2);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_spatial, 0, 1e11)), 4);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_grouped, 1e12, 0)), 1);
+  class_in(plain.kind, OpClass::pooling).of_peak = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::pooling, 1e15, 1e11)), 1);
 }
 
 TEST(CallSeconds, OnlyBytesBoundWhatHasNoProducts) {
@@ -60,7 +60,7 @@ TEST(CallSeconds, OnlyBytesBoundWhatHasNoProducts) {
 
 TEST(CallSeconds, EachTypeHasItsOwnPeak) {
   const PlainDevice plain;
-  auto op = features_with(OpClass::linear, 1e12, 0);
+  auto op = features_with(OpClass::conv_spatial, 1e12, 0);
   op.operations[static_cast<std::size_t>(DType::fp16)] = 2e13;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 2);
 }
@@ -68,23 +68,17 @@ TEST(CallSeconds, EachTypeHasItsOwnPeak) {
 TEST(CallSeconds, HalfSizesHalveTheRate) {
   PlainDevice plain;
   const double full = plain.seconds(product_of(512, 64, 128));
-  plain.kind.product.depth = 128;
-  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 2 * full);
-  plain.kind.product.width = 64;
-  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 4 * full);
-  // Those of convolutions are their own.
-  auto convolution = product_of(512, 64, 128);
-  convolution.op = OpClass::conv_spatial;
-  EXPECT_DOUBLE_EQ(plain.seconds(convolution), full);
   plain.kind.convolution.depth = 128;
-  EXPECT_DOUBLE_EQ(plain.seconds(convolution), 2 * full);
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 2 * full);
+  plain.kind.convolution.width = 64;
+  EXPECT_DOUBLE_EQ(plain.seconds(product_of(512, 64, 128)), 4 * full);
   // Of sizes that are not known nothing is lost.
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 1e12, 0)), 1);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_spatial, 1e12, 0)), 1);
 }
 
 TEST(CallSeconds, OddSizesLoseTheirShareButInTheStem) {
   PlainDevice plain;
-  plain.kind.unaligned = 0.5;
+  plain.kind.convolution.unaligned = 0.5;
   const double aligned = 2.0 * 512 * 64 * 128 / 1e13;
   EXPECT_NEAR(plain.seconds(product_of(512, 64, 128)) / aligned, 1, 1e-12);
   EXPECT_NEAR(plain.seconds(product_of(512, 64, 127)) / aligned, 2.0 * 127 / 128, 1e-12);
@@ -113,19 +107,19 @@ TEST(CallSeconds, ComeInWavesOfTiles) {
 
 TEST(CallSeconds, HaveAFloorThatFusedOpsLack) {
   PlainDevice plain;
-  plain.kind.op_floor = 3;
-  plain.kind.convolution_floor = 5;
+  plain.kind.kernel_floor = 3;
+  plain.kind.convolution.floor = 5;
   auto op = features_with(OpClass::elementwise, 0, 1e11);
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 3);
   op.fused = true;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
   EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::conv_depthwise, 0, 1e11)), 1 + 5);
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 0, 1e11)), 1 + 3);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::linear, 0, 1e11)), 1 + ProductKernels{}.launch);
 }
 
 TEST(CallSeconds, ViewsAndUnknownOpsTakeNone) {
   PlainDevice plain;
-  plain.kind.op_floor = 3;
+  plain.kind.kernel_floor = 3;
   auto op = features_with(OpClass::elementwise, 0, 1e11);
   op.is_free = true;
   EXPECT_EQ(plain.seconds(op), 0);
@@ -138,7 +132,7 @@ TEST(CallSeconds, ViewsAndUnknownOpsTakeNone) {
 // Vector units compute them, in whatever type: fp16's ten times higher peak is of no use.
 TEST(CallSeconds, DepthwiseKernelsGoWithAPowerOfTheirArea) {
   PlainDevice plain;
-  plain.kind.depthwise_exponent = 0.5;
+  plain.kind.convolution.depthwise_exponent = 0.5;
   auto op = features_with(OpClass::conv_depthwise, 1e12, 0, 0, DType::fp16);
   op.kernel_area = 9;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
@@ -150,7 +144,7 @@ TEST(CallSeconds, DepthwiseKernelsGoWithAPowerOfTheirArea) {
 
 TEST(CallSeconds, InterpolationGoesThroughItsPlanes) {
   PlainDevice plain;
-  plain.kind.plane_seconds = 0.5;
+  plain.kind.streaming.plane_seconds = 0.5;
   auto op = features_with(OpClass::interpolation, 0, 1e11);
   op.planes = 4;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 4 * 0.5);
@@ -162,31 +156,31 @@ TEST(CallSeconds, InterpolationGoesThroughItsPlanes) {
 TEST(CallSeconds, CastsMoveTheirBytesAtTheRateOfElementwiseOps) {
   PlainDevice plain;
   class_in(plain.kind, OpClass::elementwise).of_bandwidth = 0.5;
-  auto op = features_with(OpClass::linear, 1e12, 0);
+  auto op = features_with(OpClass::conv_spatial, 1e12, 0);
   op.cast_bytes = 6e11;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 6e11 / (0.5 * 1e11));
 }
 
 TEST(CallSeconds, TensorsBeyondTheCacheMissIt) {
   PlainDevice plain;
-  plain.kind.cache_share = 0.25;
+  plain.kind.streaming.cache_share = 0.5;
   plain.device.cache_bytes = 4e11;
-  // b / (b + 1e11): half of 1e11 read bytes, three quarters of 3e11 written ones.
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11)), 0.5);
-  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11, 3e11)), 0.5 + 0.75 * 3);
-  plain.kind.cache_share = 0;
+  // 1 / (1 + (2e11 / b)^4) of the b bytes that are read and written: a half of 2e11, 16 of 17 parts of 4e11.
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 2e11)), 1);
+  EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11, 3e11)), 4 * 16.0 / 17);
+  plain.kind.streaming.cache_share = 0;
   EXPECT_DOUBLE_EQ(plain.seconds(features_with(OpClass::elementwise, 0, 1e11, 3e11)), 4);
 }
 
 TEST(CallSeconds, WhatWasPermutedIsReadSlowerOrCopiedBeforeAProduct) {
   PlainDevice plain;
-  plain.kind.permuted = 2;
+  plain.kind.streaming.permuted = 2;
   auto op = features_with(OpClass::elementwise, 0, 1e11);
   op.after_permutation = true;
   EXPECT_DOUBLE_EQ(plain.seconds(op), 2);
   auto product = features_with(OpClass::batched_matmul, 0, 1e11);
   product.after_permutation = true;
-  EXPECT_DOUBLE_EQ(plain.seconds(product), 1 + 2);  // read, after both operands were read and written
+  EXPECT_NEAR(plain.seconds(product), 1 + 2, 1e-5);  // read, after both operands were read and written
 }
 
 // Each score costs its bytes, whatever else the attention does.
@@ -197,12 +191,12 @@ TEST(CallSeconds, UnfusedAttentionMovesItsScores) {
   op.rows = 1e4;
   op.width = 2e4;
   op.depth = 64;
-  plain.kind.bytes_per_score = 100;
+  plain.kind.attention.bytes_per_score = 100;
   const double less = plain.seconds(op);
-  plain.kind.bytes_per_score = 600;
+  plain.kind.attention.bytes_per_score = 600;
   EXPECT_DOUBLE_EQ(plain.seconds(op) - less, 6.0 * 1e4 * 2e4 * 500 / 1e11);
-  plain.kind.bytes_per_score = 0;
-  EXPECT_DOUBLE_EQ(plain.seconds(op), 1);
+  plain.kind.attention.bytes_per_score = 0;
+  EXPECT_DOUBLE_EQ(plain.seconds(op), 1 + 2 * 2e9 / 1e11);  // and its tensors once in fp32
 }
 
 TEST(CallSeconds, NeedAPeakForProducts) {
@@ -222,7 +216,7 @@ TEST(CallSeconds, NeedAPeakForProducts) {
 
 TEST(CallSeconds, ACpusBytesGoByItsCurve) {
   PlainDevice plain;
-  plain.kind.cache_share = 1;
+  plain.cpu.cache_share = 1;
   plain.device.cache_bytes = 1e12;
   plain.device.is_gpu = false;
   plain.ceilings.memory = {{"DRAM", 1e11, 0, {}}};

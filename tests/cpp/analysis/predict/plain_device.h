@@ -56,6 +56,7 @@ class PlainDevice {
   PlainDevice() {
     ceilings.device = "a device by hand";
     device.gpu = &kind;
+    device.cpu = &cpu;
     device.ceilings = &ceilings;
     device.peak[static_cast<std::size_t>(DType::fp32)] = device.vector_peak = 1e12;
     device.peak[static_cast<std::size_t>(DType::fp16)] = 1e13;
@@ -67,6 +68,7 @@ class PlainDevice {
   double seconds(const OpFeatures& features) const { return kernel_seconds(features, device); }
 
   GpuParameters kind = plain_parameters().gpu;
+  CpuParameters cpu = plain_parameters().cpu;
   Ceilings ceilings;
   TargetDevice device;
 };

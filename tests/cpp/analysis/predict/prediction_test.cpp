@@ -65,15 +65,18 @@ TEST(Predicted, TextsFollowNoLocale) {
   EXPECT_EQ(texts(), before);
 }
 
+// Of a product on a card whose architecture is not known.
+const std::int64_t kLaunch = std::llround(ProductKernels{}.launch * 1e9);
+
 TEST(Predicted, TimesAreThoseOfTheRooflineWhereNothingElseIsAdded) {
   const auto report = Net().on_card();
   // 800e6 FLOPs at 1e13/s, 10e6 bytes at 1e12/s, 40e6 FLOPs.
   EXPECT_EQ(report.row("body").time_ns, 80'000);
-  EXPECT_EQ(report.row("head").time_ns, 4'000);
+  EXPECT_EQ(report.row("head").time_ns, 4'000 + kLaunch);
   EXPECT_EQ(report.data().ops[1].time_ns, 10'000);
   EXPECT_EQ(report.data().ops[2].time_ns, 0);
   EXPECT_EQ(report.data().ops[4].time_ns, std::nullopt);
-  EXPECT_EQ(report.total().time_ns, 80'000 + 10'000 + 4'000);
+  EXPECT_EQ(report.total().time_ns, 80'000 + 10'000 + 4'000 + kLaunch);
 }
 
 TEST(Predicted, SelfTimesAddUpToTheTotal) {
@@ -95,10 +98,11 @@ TEST(Predicted, IntervalsAreOfTheirClassesAndAddUp) {
   for (auto& of_class : parameters.gpu.classes) of_class.high = 2;
   testing::class_in(parameters.gpu, OpClass::conv_spatial).low = 0.5;
   const auto report = Net().on_card({}, parameters);
-  EXPECT_EQ(report.total().time_low_ns, 40'000 + 10'000 + 4'000);
-  EXPECT_EQ(report.total().time_high_ns, 2 * 94'000);
+  // Products in fp32 have an interval of their own, which is empty here.
+  EXPECT_EQ(report.total().time_low_ns, 40'000 + 10'000 + 4'000 + kLaunch);
+  EXPECT_EQ(report.total().time_high_ns, 2 * 90'000 + 4'000 + kLaunch);
   EXPECT_EQ(report.row("body").time_low_ns, 40'000);
-  EXPECT_EQ(report.row("head").time_low_ns, 4'000);
+  EXPECT_EQ(report.row("head").time_low_ns, 4'000 + kLaunch);
 }
 
 TEST(Predicted, LowIsAtMostTheTimeAndHighAtLeast) {
@@ -110,7 +114,9 @@ TEST(Predicted, LowIsAtMostTheTimeAndHighAtLeast) {
     EXPECT_GE(*bucket.time_high_ns, *bucket.time_ns);
     low += *bucket.time_low_ns;
   }
-  EXPECT_EQ(report.total().time_low_ns, low);
+  // Errors that ops do not have in common partly cancel out.
+  EXPECT_GE(*report.total().time_low_ns, low);
+  EXPECT_LE(*report.total().time_low_ns, *report.total().time_ns);
   for (const auto& row : report.rows()) {
     if (!row.time_low_ns) continue;
     EXPECT_LE(*row.time_low_ns, *row.time_ns);

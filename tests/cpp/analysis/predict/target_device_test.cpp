@@ -50,7 +50,7 @@ TEST(TargetDevice, OfPublishedFiguresSharesAreAchieved) {
   EXPECT_DOUBLE_EQ(rate_of(device, DType::fp32), 1e13);
   EXPECT_DOUBLE_EQ(device.vector_peak, 1e13);
   EXPECT_TRUE(device.is_gpu);
-  EXPECT_EQ(device.parameters, &parameters.gpu);
+  EXPECT_EQ(device.gpu, &parameters.gpu);
   EXPECT_TRUE(device.remarks.empty());
 }
 
@@ -163,12 +163,12 @@ TEST(TargetDevice, ACurveOrAnL3IsACpus) {
   machine.memory.insert(machine.memory.begin() + 1, {"L3", 5e11, 32 << 20, testing::given_roof()});
   const auto by_level = target_device(machine, parameters, 1, 1);
   EXPECT_FALSE(by_level.is_gpu);
-  EXPECT_EQ(by_level.parameters, &parameters.cpu);
+  EXPECT_FALSE(by_level.is_gpu);
   EXPECT_DOUBLE_EQ(by_level.cache_bytes, 32 << 20);
   EXPECT_DOUBLE_EQ(by_level.dram, testing::kDramBandwidth);
   Ceilings measured = testing::round_ceilings();
   measured.curve.points = {{1000, 1e11, 1e11, 1e11, 1e11, 1e11, 0}};
-  EXPECT_EQ(target_device(measured, parameters, 1, 1).parameters, &parameters.cpu);
+  EXPECT_FALSE(target_device(measured, parameters, 1, 1).is_gpu);
 }
 
 TEST(TargetDevice, HasTheFactsOfItsCard) {
@@ -202,10 +202,10 @@ TEST(PeakFor, OfOtherRoofsOnlyTf32MayBeFp32s) {
 
 TEST(ShippedParameters, HaveEveryClassOnGpuAndCpu) {
   const auto& shipped = PredictionParameters::shipped();
-  for (const auto* kind : {&shipped.gpu, &shipped.cpu}) {
-    ASSERT_EQ(kind->classes.size(), kOpClassCount);
+  for (const auto* classes : {&shipped.gpu.classes, &shipped.cpu.classes}) {
+    ASSERT_EQ(classes->size(), kOpClassCount);
     for (std::size_t i = 0; i < kOpClassCount; ++i) {
-      const auto& of_class = parameters_of(*kind, static_cast<OpClass>(i));
+      const auto& of_class = parameters_of(*classes, static_cast<OpClass>(i));
       EXPECT_EQ(of_class.name, kOpClassNames[i]);
       EXPECT_GT(of_class.low, 0) << of_class.name;
       EXPECT_LE(of_class.low, 1) << of_class.name;
@@ -216,12 +216,20 @@ TEST(ShippedParameters, HaveEveryClassOnGpuAndCpu) {
       EXPECT_LE(of_class.of_peak, 1.5) << of_class.name;
       EXPECT_EQ(of_class.of_peak == 0 && is_contraction(static_cast<OpClass>(i)), false) << of_class.name;
     }
-    EXPECT_GE(kind->overlap, 0.5);
-    EXPECT_GE(kind->permuted, 1);
-    EXPECT_GT(kind->unaligned, 0);
-    EXPECT_LE(kind->unaligned, 1);
-    EXPECT_GE(kind->op_floor, 0);
   }
+  for (const double overlap : {shipped.gpu.overlap, shipped.cpu.overlap, shipped.gpu.product.overlap}) {
+    EXPECT_GE(overlap, 0.5);
+  }
+  EXPECT_GE(shipped.gpu.streaming.permuted, 1);
+  for (const double share :
+       {shipped.gpu.product.unaligned, shipped.gpu.convolution.unaligned, shipped.gpu.inline_ecc}) {
+    EXPECT_GT(share, 0);
+    EXPECT_LE(share, 1);
+  }
+  EXPECT_GE(shipped.gpu.kernel_floor, 0);
+  EXPECT_GE(shipped.cpu.op_floor, 0);
+  EXPECT_GE(shipped.common_error, 0);
+  EXPECT_LE(shipped.common_error, 1);
   for (const auto& share : shipped.achieved) {
     EXPECT_GT(share.dram, 0) << share.compute_capability;
     EXPECT_LE(share.dram, 1) << share.compute_capability;
@@ -248,26 +256,44 @@ TEST(ShippedParameters, LargeProductsAreAsFastAsIsKnownOfA100AndH100) {
   EXPECT_LT(achieved("9.0", 989.4, 700), 800);
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
 TEST(ParsedParameters, AreFoundByNameInAnyOrderAndMustBeComplete) {
-  std::string classes;
-  for (auto name = kOpClassNames.rbegin(); name != kOpClassNames.rend(); ++name) {
-    classes += (classes.empty() ? "" : ", ") + std::string(R"({"name": ")") + std::string(*name) + R"(", "of_peak": )" +
-               (*name == "softmax" ? "0.25" : "1") + R"(, "of_bandwidth": 1, "low": 1, "high": 1})";
-  }
-  const auto text_with = [](const std::string& list) {
-    const std::string kind =
-        R"({"classes": [)" + list +
-        R"(], "product": {"depth": 0, "width": 0}, "convolution": {"depth": 0, "width": 0}, "unaligned": 1, )"
-        R"("depthwise_exponent": 0, "overlap": 2, "cache_share": 0, "permuted": 1, "op_floor": 0, )"
-        R"("convolution_floor": 0, "plane_seconds": 0, "bytes_per_score": 0})";
-    return R"({"schema_version": 1, "parameters": {"achieved": [], "gpu": )" + kind + R"(, "cpu": )" + kind + "}}";
+  const std::string text(kPredictionParameters);
+  const auto shipped = PredictionParameters::parsed(text);
+  // Two classes of the first list, that of GPUs, change places.
+  const auto parameters = PredictionParameters::parsed(replaced(
+      replaced(replaced(text, R"("linear")", R"("?")"), R"("softmax")", R"("linear")"), R"("?")", R"("softmax")"));
+  const auto of_bandwidth = [](const PredictionParameters& of, OpClass op) {
+    return parameters_of(of.gpu.classes, op).of_bandwidth;
   };
-  const auto parameters = PredictionParameters::parsed(text_with(classes));
-  EXPECT_EQ(parameters_of(parameters.gpu, OpClass::softmax).of_peak, 0.25);
-  EXPECT_EQ(parameters_of(parameters.cpu, OpClass::linear).name, "linear");
-  const auto without_other = classes.substr(classes.find("}, ") + 3);
-  EXPECT_THROW(static_cast<void>(PredictionParameters::parsed(text_with(without_other))), std::invalid_argument);
+  EXPECT_NE(of_bandwidth(shipped, OpClass::softmax), of_bandwidth(shipped, OpClass::linear));
+  EXPECT_EQ(of_bandwidth(parameters, OpClass::softmax), of_bandwidth(shipped, OpClass::linear));
+  EXPECT_EQ(of_bandwidth(parameters, OpClass::linear), of_bandwidth(shipped, OpClass::softmax));
+  EXPECT_EQ(parameters_of(parameters.gpu.classes, OpClass::linear).name, "linear");
+  EXPECT_THROW(static_cast<void>(PredictionParameters::parsed(replaced(text, R"("softmax")", R"("?")"))),
+               std::invalid_argument);
   EXPECT_THROW(static_cast<void>(PredictionParameters::parsed("no file")), JsonError);
+}
+
+TEST(Calibration, SetsNumbersByTheirNames) {
+  auto gpu = testing::plain_parameters().gpu;
+  AchievedShare achieved;
+  set_number("product.overlap", 3, gpu, achieved);
+  set_number("softmax.of_bandwidth", 0.5, gpu, achieved);
+  set_number("achieved.product.launch", 7e-6, gpu, achieved);
+  set_number("kernel_floor", 1e-6, gpu, achieved);
+  EXPECT_EQ(gpu.product.overlap, 3);
+  EXPECT_EQ(parameters_of(gpu.classes, OpClass::softmax).of_bandwidth, 0.5);
+  EXPECT_EQ(achieved.product.launch, 7e-6);
+  EXPECT_EQ(gpu.kernel_floor, 1e-6);
+  for (const auto* none :
+       {"", "product", "product.", "product.magic", "softmax", "softmax.magic", "achieved", "classes"}) {
+    EXPECT_THROW(set_number(none, 1, gpu, achieved), std::invalid_argument) << none;
+  }
 }
 
 }  // namespace
