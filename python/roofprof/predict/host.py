@@ -27,7 +27,7 @@ def host_seconds() -> float:
 
     layers = [layer for _ in range(_LAYERS) for layer in (nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8))]
     model, x = nn.Sequential(*layers).eval(), torch.zeros(1, 8)
-    taken = []
+    taken: list[float] = []
     with torch.no_grad():
         end = time.perf_counter() + _SECONDS
         while time.perf_counter() < end or len(taken) < 5:

@@ -69,7 +69,7 @@ def compiled_options(options: Options) -> _report.PredictionOptions:
     ranks = given.get("ranks", 1)
     if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks < 2**31:
         raise TypeError(f"ranks is a whole number from 1 on, not {ranks!r}")
-    return _report.PredictionOptions(**given, host_seconds=seconds)
+    return _report.PredictionOptions(**given, host_seconds=seconds)  # type: ignore[misc]  # host is not in it
 
 
 Device: TypeAlias = "str | Path | _report.Ceilings"

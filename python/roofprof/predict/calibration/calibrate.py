@@ -143,7 +143,8 @@ def _fit(
 
     def predicted(values: list[float]) -> np.ndarray:
         trial = _with(roofs, {**known, **dict(zip(names, values, strict=True))}, [], "a trial")
-        return np.array(kernels.predicted(trial))[chosen]
+        seconds: np.ndarray = np.array(kernels.predicted(trial))[chosen]
+        return seconds
 
     found = fitted(predicted, np.array(kernels.seconds())[chosen], priors)
     return {**known, **dict(zip(names, found, strict=True))}

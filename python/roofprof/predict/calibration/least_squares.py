@@ -34,7 +34,8 @@ def fitted(
     target = np.log(measured)
 
     def errors(logs: np.ndarray) -> np.ndarray:
-        return np.log(predicted([float(number) for number in np.exp(logs)])) - target
+        found: np.ndarray = np.log(predicted([float(number) for number in np.exp(logs)])) - target
+        return found
 
     def cost(error: np.ndarray, logs: np.ndarray) -> float:
         deviation = ((logs - expected) / spread) ** 2
