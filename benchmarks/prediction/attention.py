@@ -1,6 +1,6 @@
 """Fit and judge the numbers of fused attention: prompts and decoding on four cards.
 
-    python benchmarks/prediction/attention.py --tables FOLDER [--write FILE]
+    python benchmarks/prediction/attention.py --measured FOLDER [--write FILE]
 
 The tables are those of ai-dynamo/aiconfigurator (Apache-2.0), *_context_attention_perf and
 *_generation_attention_perf: vLLM's attention operator in a replayed CUDA graph, so no host time is in it, and the
@@ -13,30 +13,23 @@ other card that has kernels of the same design.
 from __future__ import annotations
 
 import argparse
-import copy
 import csv
 import gzip
-import itertools
 import json
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import common
 import numpy as np
 import torch
+from common import DATA, Counted, Line, Place, Prior, parameters_of
 
-import roofprof
 from roofprof import _C
 
-DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 CARDS = {"a100_sxm": "A100 SXM 80GB", "h100_sxm": "H100 SXM", "b200_sxm": "B200", "l40s": "L40S"}
 TABLES = {"context": "prompts", "generation": "decoding"}
 DEEPEST = 256
-ROBUST = 0.1  # of log(predicted / measured)
-PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs beside the mean of all errors
-SHAPES = 50  # of an op, in one report: of more it does not tell them apart
-STEP = 0.01  # of the finite differences, in logarithms
 # Each number with what is known of it without these tables, and the spread of its logarithm.
 SHARED = {
     "of_dram": (0.95, 0.1),
@@ -67,6 +60,9 @@ LAUNCHES = {
 }
 
 
+Call = tuple[tuple[int, int, int, int], tuple[int, int, int, int]]  # shapes of queries, and of keys and values
+
+
 class Case(NamedTuple):
     """A row of a table: shapes of queries, and of keys and values."""
 
@@ -77,10 +73,9 @@ class Case(NamedTuple):
     seconds: float
 
     @property
-    def shapes(self) -> str:
-        """Return the shapes as a count has them."""
-        query, key = ("x".join(map(str, shape)) for shape in (self.query, self.key))
-        return f"{query}, {key}, {key}"
+    def call(self) -> Call:
+        """Return what is counted."""
+        return self.query, self.key
 
     @property
     def copied(self) -> int:
@@ -89,14 +84,13 @@ class Case(NamedTuple):
         return 2 * 2 * 2 * batch * heads * self.query[2] * depth
 
 
-def copying_bandwidth(case: Case, file: dict[str, Any]) -> float:
-    """Return that of DRAM or, where all fits into it, of the last cache."""
-    roofs = _C.published_ceilings(case.card)
+def copying(roofs: _C.Ceilings, copied: np.ndarray, file: dict[str, Any]) -> np.ndarray:
+    """Return the seconds of copies, at the bandwidth of DRAM or, where all fits into it, of the last cache."""
     numbers = file["parameters"]["gpu"]["attention"]
     cache, dram = sorted(roofs.memory, key=lambda level: level.level == "DRAM")
-    if case.copied < cache.capacity_bytes * numbers["cache_share"]:
-        return float(cache.bytes_per_second * numbers["of_cache"] * numbers["copies"])
-    return float(dram.bytes_per_second * numbers["of_dram"] * numbers["copies"])
+    fits = copied < cache.capacity_bytes * numbers["cache_share"]
+    rates = cache.bytes_per_second * numbers["of_cache"], dram.bytes_per_second * numbers["of_dram"]
+    return copied / np.where(fits, *rates) / numbers["copies"]
 
 
 def cases(folder: Path) -> list[Case]:
@@ -117,160 +111,109 @@ def cases(folder: Path) -> list[Case]:
     return found
 
 
-class Counted:
-    """The calls of all cases, counted once: seconds of each on a card."""
-
-    def __init__(self, of: Sequence[Case]) -> None:
-        self.predictors: list[tuple[_C.Predictor, list[str]]] = []
-        calls = list({case.shapes: case for case in of}.values())
-        for first in range(0, len(calls), SHAPES):
-            with torch.device("meta"):
-                report = roofprof.count(_run, calls[first : first + SHAPES])
-            counted = _C.report_from_json(report.to_json().encode())
-            shapes = [op.get("shapes", "") for op in report.to_dict()["ops"]]
-            self.predictors.append((_C.Predictor(counted, _C.PredictionOptions(autocast=False)), shapes))
-
-    def times(self, of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
-        """Return the predicted seconds."""
-        parameters = _C.PredictionParameters(json.dumps(file))
-        seconds: dict[tuple[str, str], float] = {}
-        for card in {case.card for case in of}:
-            roofs = _C.published_ceilings(card)
-            for predictor, shapes in self.predictors:
-                for shape, time in zip(shapes, predictor.op_seconds(roofs, parameters), strict=True):
-                    seconds[card, shape] = time
-        return np.array([seconds[case.card, case.shapes] + case.copied / copying_bandwidth(case, file) for case in of])
+def counted(of: Sequence[Case]) -> dict[str, Counted]:
+    """Return the calls of each card."""
+    return {
+        card: Counted(sorted({case.call for case in of if case.card == card}), _run, autocast=False)
+        for card in {case.card for case in of}
+    }
 
 
-def _run(calls: Sequence[Case]) -> None:
-    for case in calls:
-        tensors = (torch.empty(shape, dtype=torch.bfloat16) for shape in (case.query, case.key, case.key))
-        causal = case.table == "prompts"
-        torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal, enable_gqa=True)
+def _run(call: Call) -> None:
+    query, key = call
+    tensors = (torch.empty(shape, dtype=torch.bfloat16) for shape in (query, key, key))
+    torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=query[2] > 1, enable_gqa=True)
 
 
-def roofline(case: Case) -> float:
-    """Return max(FLOPs / peak, bytes / bandwidth) of the published roofs; causal scores count half."""
-    roofs = _C.published_ceilings(case.card)
-    batch, heads, queries, depth = case.query
-    scores = batch * heads * queries * (case.key[2] / 2 if case.table == "prompts" else case.key[2])
-    moved = 4 * (math.prod(case.query) + math.prod(case.key))
-    peak = next(peak.operations_per_second for peak in roofs.compute if peak.dtype == "bf16")
-    dram = next(level.bytes_per_second for level in roofs.memory if level.level == "DRAM")
-    return max(4 * scores * depth / peak, moved / dram)
+def times(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
+    """Return the predicted seconds."""
+    parameters = parameters_of(file)
+    cards = np.array([case.card for case in of])
+    copied = np.array([case.copied for case in of], float)
+    seconds = np.zeros(len(of))
+    for card in set(cards):
+        here = np.flatnonzero(cards == card)
+        seconds[here] = calls[card].seconds(card, [of[place].call for place in here], parameters)
+        seconds[here] += copying(_C.published_ceilings(card), copied[here], file)
+    return seconds
 
 
-def _places(
-    file: dict[str, Any], cards: set[str]
-) -> Iterator[tuple[list[tuple[dict[str, Any], str]], tuple[float, float]]]:
-    """Yield each number's places in the file, and its prior. Where a card is left out, its sibling tells its launch."""
-    attention = file["parameters"]["gpu"]["attention"]
-    for name, prior in SHARED.items():
-        yield [(attention, name)], prior
+def roofline(of: Sequence[Case]) -> np.ndarray:
+    """Return max(FLOPs / peak, bytes / bandwidth) of rows of one card; causal scores count half."""
+    batch, heads, queries, depth = np.array([case.query for case in of], float).T
+    keys = np.array([case.key[2] / (2 if case.table == "prompts" else 1) for case in of])
+    moved = 4 * (batch * heads * queries * depth + np.array([np.prod(case.key) for case in of]))
+    return common.roofline(_C.published_ceilings(of[0].card), "bf16", 4 * batch * heads * queries * keys * depth, moved)
+
+
+def numbers_of(cards: set[str]) -> dict[tuple[Place, ...], Prior]:
+    """Return the numbers that these cards tell. Where a card is left out, its sibling tells its launch."""
+    found: dict[tuple[Place, ...], Prior] = {(("gpu", "attention", name),): prior for name, prior in SHARED.items()}
     for kernels, known in KERNELS.items():
-        for name, prior in OF_KERNELS.items():
-            yield [(attention[kernels], name)], prior
+        found |= {(("gpu", "attention", kernels, name),): prior for name, prior in OF_KERNELS.items()}
         told = [card for card in known if card in cards]
         for card in told:
             architectures = [one for other in known if other == card or other not in told for one in LAUNCHES[other]]
-            places = [one for one in file["parameters"]["achieved"] if one["compute_capability"] in architectures]
-            yield [(place, "attention_launch") for place in places], LAUNCH
+            found[tuple(("achieved", one, "attention_launch") for one in architectures)] = LAUNCH
+    return found
 
 
-def fitted(counted: Counted, of: Sequence[Case], file: dict[str, Any], steps: int = 15) -> dict[str, Any]:
+def fitted(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     """Return the file with the numbers that suit these rows best; each table of a card counts the same."""
-    content = copy.deepcopy(file)
-    known = list(_places(content, {case.card for case in of}))
-    expected = np.log([prior[0] for _, prior in known])
-    spread = np.array([prior[1] for _, prior in known])
-    target = np.log([case.seconds for case in of])
-    groups = [(case.table, case.card) for case in of]
-    rows = {group: groups.count(group) for group in set(groups)}
-    share = np.array([1 / rows[group] / len(rows) for group in groups])
-
-    def errors(logs: np.ndarray) -> np.ndarray:
-        for (places, _), value in zip(known, np.exp(logs), strict=True):
-            for place, name in places:
-                place[name] = float(f"{value:.6g}")
-        return np.log(counted.times(of, content)) - target
-
-    def cost(error: np.ndarray, logs: np.ndarray) -> float:
-        deviation = ((logs - expected) / spread) ** 2
-        return float(np.sum(share * (np.sqrt(1 + (error / ROBUST) ** 2) - 1)) + PRIOR / 2 * deviation.sum())
-
-    logs, damping = expected.copy(), 1e-3
-    error = errors(logs)
-    for _ in range(steps):
-        slopes = np.stack([(errors(logs + STEP * unit) - error) / STEP for unit in np.eye(len(logs))], axis=1)
-        weight = share / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2
-        curvature = (slopes * weight[:, None]).T @ slopes + np.diag(PRIOR / spread**2)
-        gradient = slopes.T @ (weight * error) + PRIOR * (logs - expected) / spread**2
-        before = cost(error, logs)
-        for _ in range(6):
-            trial = logs - np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)
-            trial_error = errors(trial)
-            if cost(trial_error, trial) < before:
-                break
-            damping *= 8
-        else:
-            break
-        logs, error, damping = trial, trial_error, damping / 4
-        if before - cost(error, logs) < 1e-4 * before:
-            break
-    errors(np.log([float(f"{value:.3g}") for value in np.exp(logs)]))
-    return content
-
-
-def set_interval(counted: Counted, of: Sequence[Case], file: dict[str, Any]) -> None:
-    """Set low and high of the class: the mean over the tables of what 10% and 90% of their times are below."""
-    ratio = np.array([case.seconds for case in of]) / counted.times(of, file)
-    tables = [
-        [(case.card, case.table) == table for case in of]
-        for table in itertools.product(CARDS.values(), TABLES.values())
-    ]
-    classes = file["parameters"]["gpu"]["classes"]
-    place = next(one for one in classes if one["name"] == "attention")
-    for key, quantile in (("low", 0.1), ("high", 0.9)):
-        place[key] = float(f"{np.mean([np.quantile(ratio[table], quantile) for table in tables]):.3g}")
-
-
-def figures(predicted: np.ndarray, measured: np.ndarray) -> str:
-    """Return median and 90th percentile of |predicted / measured - 1|, and the median of predicted / measured."""
-    ratio = predicted / measured
-    error = np.abs(ratio - 1)
-    return f"{np.median(error):7.1%} {np.quantile(error, 0.9):7.1%} {np.median(ratio):7.3f}"
-
-
-def judge(counted: Counted, of: Sequence[Case], file: dict[str, Any], shipped: dict[str, Any]) -> None:
-    """Print the errors with each card left out, with the fitted numbers, and those of the roofline times one number."""
-    print(
-        f"{'card':13} {'table':9} rows   left out: median, p90, ratio   fitted to all            roofline x one number"
+    return common.fitted(
+        file,
+        numbers_of({case.card for case in of}),
+        lambda content: times(calls, of, content),
+        np.array([case.seconds for case in of]),
+        common.shares([(case.table, case.card) for case in of]),
+        steps=15,
+        difference=0.01,
     )
+
+
+def set_interval(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> None:
+    """Set low and high of the class: the mean over the tables of what 10% and 90% of their times are below."""
+    ratio = np.array([case.seconds for case in of]) / times(calls, of, file)
+    groups = [(case.card, case.table) for case in of]
+    tables = [[group == table for group in groups] for table in set(groups)]
+    place = common.holder_of(file, ("gpu", "classes", "attention", "low"))
+    for key, quantile in (("low", 0.1), ("high", 0.9)):
+        place[key] = common.rounded(np.mean([np.quantile(ratio[table], quantile) for table in tables]))
+
+
+def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
+    """Yield the errors on each table."""
+    rows = cases(measured)
+    calls = counted(rows)
     for card in CARDS.values():
-        without = fitted(counted, [case for case in of if case.card != card], file)
+        without = fitted(calls, [case for case in rows if case.card != card], file)
         for table in TABLES.values():
-            rows = [case for case in of if (case.card, case.table) == (card, table)]
-            measured = np.array([case.seconds for case in rows])
-            roof = np.array([roofline(case) for case in rows])
-            roof *= np.exp(np.median(np.log(measured / roof)))
-            columns = [counted.times(rows, without), counted.times(rows, shipped), roof]
-            print(f"{card:13} {table:9} {len(rows):5}", *(figures(column, measured) for column in columns), flush=True)
+            here = [case for case in rows if (case.table, case.card) == (table, card)]
+            yield Line(
+                f"attention, {table}",
+                card,
+                ["batch 1" if case.query[0] == 1 else "larger batches" for case in here],
+                np.array([case.seconds for case in here]),
+                roofline(here),
+                times(calls, here, file),
+                calls[card].margins(card, [case.call for case in here], parameters_of(file)),
+                times(calls, here, without),
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=Path, required=True, help="the folder with the folder aiconfigurator")
+    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds aiconfigurator/")
     parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
     arguments = parser.parse_args()
-    file = json.loads(DATA.read_text())
-    of = cases(arguments.tables)
-    counted = Counted(of)
-    shipped = fitted(counted, of, file)
-    print(json.dumps(shipped["parameters"]["gpu"]["attention"], indent=1))
-    set_interval(counted, of, shipped)
+    of = cases(arguments.measured)
+    calls = counted(of)
+    file = fitted(calls, of, json.loads(DATA.read_text()))
+    set_interval(calls, of, file)
+    print(json.dumps(file["parameters"]["gpu"]["attention"], indent=1))
+    common.say(judged(arguments.measured, file))
     if arguments.write:
-        arguments.write.write_text(json.dumps(shipped, indent=1) + "\n")
-    judge(counted, of, file, shipped)
+        arguments.write.write_text(json.dumps(file, indent=1) + "\n")
 
 
 if __name__ == "__main__":

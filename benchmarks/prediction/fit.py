@@ -14,22 +14,17 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
-from measurements import TABLES, Case, add_arguments, cases, roofs_of
+from common import DATA, Line, Place, Prior, parameters_of, rounded
+from measurements import GPUS, JUDGED, TABLES, Case, add_arguments, cases, roofs_of
 
-import roofprof
 from roofprof import _C
-
-ROBUST = 0.06  # of log(predicted / measured)
-PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs beside the mean of all errors
-STEP = 0.02  # of the finite differences, in logarithms
-DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 
 # of_peak and of_bandwidth of each class, each (expected, spread of its logarithm). None: the model does not use it, or,
 # of GPUs, tables of measured kernels have given it (products.py, attention.py, streams.py).
@@ -77,40 +72,29 @@ CPU_SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("convolution_floor",): (10e-6, 0.7),
 }
 
-Path_ = tuple[str | int, ...]
 
-
-def priors(kind: str) -> dict[Path_, tuple[float, float]]:
-    """Return the prior of every number that is fitted, by its path below the kind of device."""
-    found: dict[Path_, tuple[float, float]] = dict(SHARED if kind == "gpu" else CPU_SHARED)
-    for number, (name, of_gpu) in enumerate(CLASSES.items()):
+def priors(kind: str) -> dict[tuple[Place, ...], Prior]:
+    """Return the prior of every number that is fitted."""
+    shared = SHARED if kind == "gpu" else CPU_SHARED
+    found: dict[tuple[Place, ...], Prior] = {((kind, *path),): prior for path, prior in shared.items()}
+    for name, of_gpu in CLASSES.items():
         of_cpu = (CPU_PEAK if name in CPU_ARITHMETIC else None, CPU_BANDWIDTH)
         for key, prior in zip(("of_peak", "of_bandwidth"), of_gpu if kind == "gpu" else of_cpu, strict=True):
             # Those of products on a GPU are products.py's.
             if prior and name != ("linear" if kind == "gpu" else "interpolation"):
-                found["classes", number, key] = prior
+                found[((kind, "classes", name, key),)] = prior
     return found
-
-
-def with_values(file: dict[str, Any], kind: str, paths: Sequence[Path_], values: Sequence[float]) -> dict[str, Any]:
-    """The file's content with these numbers of a kind of device."""
-    content = copy.deepcopy(file)
-    for path, value in zip(paths, values, strict=True):
-        place = content["parameters"][kind]
-        for key in path[:-1]:
-            place = place[key]
-        place[path[-1]] = float(value)
-    return content
-
-
-def parameters_of(content: dict[str, Any]) -> _C.PredictionParameters:
-    return _C.PredictionParameters(json.dumps(content))
 
 
 def times(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray:
     """Predicted seconds."""
-    roofs = {device: roofs_of(device) for device in TABLES}
-    return np.array([case.predictor.total(roofs[case.measured.device], parameters)[0] for case in of])
+    return totals(of, parameters)[:, 0]
+
+
+def totals(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.ndarray:
+    """Predicted seconds, and both ends of their intervals."""
+    roofs = {device: roofs_of(device) for device in (*TABLES, *JUDGED)}
+    return np.array([case.predictor.total(roofs[case.measured.device], parameters)[:3] for case in of])
 
 
 def is_fitted(case: Case) -> bool:
@@ -122,63 +106,12 @@ def is_fitted(case: Case) -> bool:
     return not (seconds["unfused_attention"] > 0 and line.torch < (2, 5))
 
 
-def least_squares(
-    errors: Callable[[np.ndarray], np.ndarray],
-    known: Sequence[tuple[float, float]],
-    weights: np.ndarray,
-    steps: int = 12,
-    say: Callable[[str], None] = lambda _: None,
-) -> np.ndarray:
-    """Return the numbers whose errors are the smallest: robust, and held by what is known of each number.
-
-    `errors` gives the logarithms of predicted / measured for the logarithms of the numbers. The weights' sum is one.
-    """
-    expected = np.log([value for value, _ in known])
-    spread = np.array([width for _, width in known])
-
-    def cost(error: np.ndarray, logs: np.ndarray) -> float:
-        deviation = ((logs - expected) / spread) ** 2
-        return float(weights @ (np.sqrt(1 + (error / ROBUST) ** 2) - 1) + PRIOR / 2 * deviation.sum())
-
-    logs, damping = expected.copy(), 1e-3
-    error = errors(logs)
-    for step in range(steps):
-        slopes = np.stack([(errors(logs + STEP * unit) - error) / STEP for unit in np.eye(len(logs))], axis=1)
-        weight = weights / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2
-        curvature = (slopes * weight[:, None]).T @ slopes + np.diag(PRIOR / spread**2)
-        gradient = slopes.T @ (weight * error) + PRIOR * (logs - expected) / spread**2
-        before = cost(error, logs)
-        for _ in range(6):
-            trial = logs - np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)
-            trial_error = errors(trial)
-            if cost(trial_error, trial) < before:
-                break
-            damping *= 8
-        else:
-            break
-        logs, error, damping = trial, trial_error, damping / 4
-        after = cost(error, logs)
-        say(f"step {step}: cost {after:.4f}, median error {np.median(np.abs(np.expm1(error))):.2%}")
-        if before - after < 1e-4 * before:
-            break
-    return np.exp(logs)
-
-
-def fitted(
-    of: Sequence[Case], file: dict[str, Any], steps: int = 12, say: Callable[[str], None] = print
-) -> dict[str, Any]:
+def fitted(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     """The file with the numbers that suit these measurements best."""
     of = [case for case in of if is_fitted(case)]
-    kind = TABLES[of[0].measured.device].kind
-    known = priors(kind)
-    paths = list(known)
-    target = np.log([case.measured.seconds for case in of])
-
-    def errors(logs: np.ndarray) -> np.ndarray:
-        return np.log(times(of, parameters_of(with_values(file, kind, paths, np.exp(logs))))) - target
-
-    values = least_squares(errors, [known[path] for path in paths], np.full(len(of), 1 / len(of)), steps, say)
-    return with_values(file, kind, paths, [_rounded(value) for value in values])
+    numbers = priors(TABLES[of[0].measured.device].kind)
+    seconds = np.array([case.measured.seconds for case in of])
+    return common.fitted(file, numbers, lambda content: times(of, parameters_of(content)), seconds, robust=0.06)
 
 
 # ---- intervals
@@ -198,7 +131,7 @@ def held_out_times(of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
     """Seconds of each model by numbers that were fitted without its family."""
     found = np.zeros(len(of))
     for fold in range(FOLDS):
-        parameters = parameters_of(fitted([case for case in of if fold_of(case) != fold], file, say=lambda _: None))
+        parameters = parameters_of(fitted([case for case in of if fold_of(case) != fold], file))
         inside = [number for number, case in enumerate(of) if fold_of(case) == fold]
         found[inside] = times([of[number] for number in inside], parameters)
     return found
@@ -239,13 +172,34 @@ def with_intervals(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
         widths = quantile_widths(shares, ratios, quantile) * OTHER_DEVICE
         kind = TABLES[of[0].measured.device].kind
         for place, width in zip(content["parameters"][kind]["classes"], np.exp(widths), strict=True):
-            place[key] = _rounded(width)
+            place[key] = rounded(width)
     return content
 
 
-def _rounded(value: float) -> float:
-    """Return the value with three digits."""
-    return round(float(value), 2 - math.floor(math.log10(abs(value))))
+# ---- errors
+
+
+def judged(tables: Path, file: dict[str, Any], counts: Path) -> Iterator[Line]:
+    """Yield the errors on each table: each GPU with the numbers that the other one gives, the rest as shipped.
+
+    A table of training is there as well (RTX 3090, torch 1.12). Its steps were not counted.
+    """
+    of = {device: cases(tables, counts, device) for device in (*TABLES, *JUDGED)}
+    for device, rows in of.items():
+        others = [case for other in GPUS if other != device for case in of[other]]
+        shipped = totals(rows, parameters_of(file))
+        unseen = totals(rows, parameters_of(fitted(others, file))) if device in GPUS else None
+        yield Line(
+            "timm" + (f", {device}" if device in JUDGED else ", compiled in fp32" if device not in GPUS else ""),
+            JUDGED[device].card if device in JUDGED else device,
+            [case.measured.family for case in rows],
+            np.array([case.measured.seconds for case in rows]),
+            np.array([case.roofline(counts) for case in rows]),
+            shipped[:, 0],
+            shipped[:, 1:] / shipped[:, :1],
+            None if unseen is None else unseen[:, 0],
+            None if unseen is None else unseen[:, 1:] / unseen[:, :1],
+        )
 
 
 def main() -> None:

@@ -1,112 +1,102 @@
-"""Judges the prediction on published measurements.
+r"""Judge the prediction on all measurements: print one table, in Markdown, and what is predicted worst.
 
-    python benchmarks/prediction/judge.py --tables FOLDER --counts FOLDER
+    python benchmarks/prediction/judge.py --measured FOLDER --timm FOLDER --counts FOLDER --traces FOLDER \
+        [--model-counts FOLDER] [--only products attention ...]
 
-Each GPU is left out in turn: the numbers and the intervals are fitted to the other one alone. Then families of models
-are held out, on one device at a time. All models of a table count, also those that were measured in another form.
+A line is a card in one table of measurements. First the errors |predicted / measured - 1| by numbers that were fitted
+without the card, the median of predicted / measured, and the part of times inside the interval of 80%. That interval is
+"others": what holds 80% of measured / predicted of the other cards of the table, each left out in turn; or "shipped":
+of whole models, whose interval is the sum of their ops'. Then the roofline times the one number that suits the very
+line best, by its median error. Last the errors and intervals of the numbers as they are shipped. Where the first
+columns are empty, nothing was fitted to the table. Launches of the host and conversions that a table holds are added as
+its script says.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
+import attention
+import collectives
+import common
+import fit
 import numpy as np
-from fit import DATA, fitted, held_out_times, parameters_of, times, with_intervals
-from measurements import GPUS, TABLES, Case, add_arguments, cases, roofs_of
-
-from roofprof import _C
-
-
-def ranks(values: np.ndarray) -> np.ndarray:
-    return np.argsort(np.argsort(values))
+import products
+import streams
+import traces
+import vector_products
+import whole_models
+from common import Line
 
 
-def figures(predicted: np.ndarray, measured: np.ndarray) -> str:
-    """Errors are |predicted / measured - 1|; the correlation is Spearman's."""
-    error = np.abs(predicted / measured - 1)
-    correlation = np.corrcoef(ranks(predicted), ranks(measured))[0, 1]
-    return (
-        f"{np.median(error):6.1%} {np.quantile(error, 0.9):6.1%} {correlation:6.3f} "
-        f"{np.median(predicted / measured):7.3f}"
-    )
+def parts(arguments: argparse.Namespace) -> dict[str, Callable[[], list[Line]]]:
+    """Return what gives the lines of each part."""
+    file = json.loads(common.DATA.read_text())
+    of = arguments
+    return {
+        "products": lambda: [*products.judged(of.measured, file)],
+        "vector_products": lambda: [*vector_products.judged(of.measured, file)],
+        "attention": lambda: [*attention.judged(of.measured, file)],
+        "streams": lambda: [*streams.judged(of.measured, file)],
+        "collectives": lambda: [*collectives.judged(of.measured, file)],
+        "whole_models": lambda: [*whole_models.judged(of.measured, file, of.model_counts)],
+        "traces": lambda: [*traces.judged(of.traces, file)],
+        "timm": lambda: [*fit.judged(of.timm, file, of.counts)],
+    }
 
 
-def covered(of: Sequence[Case], parameters: _C.PredictionParameters) -> float:
-    """The part of the measured times that lies inside its interval."""
-    roofs = roofs_of(of[0].measured.device)
-    inside = 0
-    for case in of:
-        _, low, high, _ = case.predictor.total(roofs, parameters)
-        inside += low <= case.measured.seconds <= high
-    return inside / len(of)
+def lines_of(part: str, arguments: argparse.Namespace) -> list[Line]:
+    """Return the lines of one part."""
+    return parts(arguments)[part]()
 
 
-def by_family(of: Sequence[Case], predicted: np.ndarray) -> None:
-    """Predicted over measured, the families with most models first."""
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for case, seconds in zip(of, predicted, strict=True):
-        ratios[case.measured.family].append(seconds / case.measured.seconds)
-    print(f"\n{'family':16} models  median   lowest  highest   (predicted / measured)")
-    for family, values in sorted(ratios.items(), key=lambda pair: -len(pair[1]))[:25]:
-        print(f"{family:16} {len(values):6} {np.median(values):7.2f} {min(values):8.2f} {max(values):8.2f}")
+def worst(lines: Iterable[Line], most: int = 10) -> None:
+    """Print the kinds of times whose median of predicted / measured is the farthest from 1."""
+    found = []
+    for line in lines:
+        ratios: dict[str, list[float]] = defaultdict(list)
+        for kind, ratio in zip(line.kinds, line.unseen / line.measured, strict=True):
+            ratios[kind].append(ratio)
+        found += [
+            (float(np.median(of)), f"{line.table}, {kind}".rstrip(", "), line.card, len(of))
+            for kind, of in ratios.items()
+            if len(of) >= common.FEWEST
+        ]
+    print("\n| predicted worst | card | times | predicted / measured |\n|---|---|---|---|")
+    for ratio, kind, card, times in sorted(found, key=lambda one: -abs(np.log(one[0])))[:most]:
+        print(f"| {kind} | {card} | {times} | {ratio:.2f} |")
 
 
-def worst(of: Sequence[Case], predicted: np.ndarray) -> None:
-    """One line for each model; other sizes of it are left out."""
-    seen: set[str] = set()
-    print(f"\n{'worst':32} predicted / measured")
-    ratio = predicted / np.array([case.measured.seconds for case in of])
-    for place in np.argsort(-np.abs(np.log(ratio))):
-        case = of[place]
-        if case.measured.family in seen:
-            continue
-        seen.add(case.measured.family)
-        remark = "measured in another form" if case.other_form else ""
-        print(f"{case.measured.model:32} {ratio[place]:8.2f}  {remark}")
-        if len(seen) == 10:
-            return
-
-
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_arguments(parser)
-    arguments = parser.parse_args()
-    file = json.loads(DATA.read_text())
-    of = {device: cases(arguments.tables, arguments.counts, device) for device in TABLES}
-    seconds = {device: np.array([case.measured.seconds for case in of[device]]) for device in TABLES}
-    print(f"{'left out':16} {'fitted to':12} models  median    p90   rank  pred/meas  inside 80%")
-    for device in GPUS:
-        other = next(name for name in GPUS if name != device)
-        found = parameters_of(with_intervals(of[other], fitted(of[other], file, say=lambda _: None)))
-        predicted = times(of[device], found)
-        row = figures(predicted, seconds[device])
-        print(f"{device:16} {other:12} {len(predicted):6}  {row} {covered(of[device], found):11.1%}", flush=True)
-        by_family(of[device], predicted)
-        worst(of[device], predicted)
-        print()
-    for device in TABLES:
-        row = figures(held_out_times(of[device], file), seconds[device])
-        print(f"{'its families':16} {device:14} {len(of[device]):4}  {row}")
-    shipped = _C.PredictionParameters.shipped()
-    for device in TABLES:
-        row = figures(times(of[device], shipped), seconds[device])
-        print(f"{'nothing':16} {'all':12} {len(of[device]):6}  {row} {covered(of[device], shipped):11.1%}  {device}")
-    scaled(of)
-
-
-def scaled(of: dict[str, list[Case]]) -> None:
-    """Print how well one card's measurements, times one number, predict the other's: the floor without any model."""
-    per_sample = [
-        {(c.measured.model, c.measured.size): c.measured.seconds / c.measured.batch for c in of[device]}
-        for device in GPUS
-    ]
-    both = [key for key in per_sample[0] if key in per_sample[1]]
-    ratio = np.array([per_sample[0][key] / per_sample[1][key] for key in both])
-    ratio /= np.median(ratio)
-    print(f"\n{GPUS[0]}'s times x one number for {GPUS[1]}'s, {len(both)} models: {figures(ratio, np.ones(len(both)))}")
+    parser.add_argument("--measured", type=Path, help="the folder that holds aiconfigurator/ and neusight/")
+    parser.add_argument("--timm", type=Path, help="the folder with timm's tables")
+    parser.add_argument("--counts", type=Path, default=Path("build/timm-counts"), help="counts of timm's models")
+    parser.add_argument("--model-counts", type=Path, default=Path("build/model-counts"), help="of language models")
+    parser.add_argument("--traces", type=Path, help="the folder that holds tracelens/h100")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="names of scripts; timm (default: all given)")
+    arguments = parser.parse_args(given)
+    folders = {"timm": arguments.timm, "traces": arguments.traces}
+    known = [part for part in parts(arguments) if folders.get(part, arguments.measured)]
+    chosen = [part for part in known if not arguments.only or part in arguments.only]
+    if not chosen:
+        parser.error(f"nothing to judge: the folders that are given suffice for {', '.join(known) or 'nothing'}")
+    print(common.HEADER)
+    found = []
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        for lines in pool.imap(partial(lines_of, arguments=arguments), chosen):
+            for line in lines:
+                print(common.row_of(line, lines), flush=True)
+            found += lines
+    worst(found)
 
 
 if __name__ == "__main__":

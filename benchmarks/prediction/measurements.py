@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import multiprocessing
 import re
 import warnings
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from common import op_roofline
 
 from roofprof import _C
 
@@ -30,6 +33,7 @@ class Table:
     file: str
     torch: tuple[int, int]
     kind: str = "gpu"  # of device
+    card: str = ""  # if not the table's name
     options: tuple[tuple[str, Any], ...] = ()  # of the prediction, from a count in half with any batch
 
     def prediction(self, batch: int) -> _C.PredictionOptions:
@@ -45,10 +49,25 @@ TABLES = {
         "benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv",
         (2, 4),
         "cpu",
-        (("precision", "fp32"), ("mode", "compiled")),
+        options=(("precision", "fp32"), ("mode", "compiled")),
     ),
 }
 GPUS = [name for name, table in TABLES.items() if table.kind == "gpu"]
+# These are judged, not fitted to. The prediction knows of no layout: channels-last is predicted as NCHW is.
+JUDGED = {
+    "compiled": Table(
+        "benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv",
+        (2, 9),
+        card="RTX 4090",
+        options=(("mode", "compiled"),),
+    ),
+    "torch 2.4": Table(
+        "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv", (2, 4), card="RTX 4090", options=(("mode", "eager"),)
+    ),
+    "channels-last": Table(
+        "benchmark-infer-amp-nhwc-pt240-cu124-rtx4090.csv", (2, 4), card="RTX 4090", options=(("mode", "eager"),)
+    ),
+}
 
 
 def roofs_of(device: str) -> _C.Ceilings:
@@ -56,8 +75,9 @@ def roofs_of(device: str) -> _C.Ceilings:
 
     Of the processor: 14 cores x 64 FLOPs of AVX-512 a cycle x 3.1 GHz, and four channels of DDR4-2933.
     """
-    if TABLES[device].kind == "gpu":
-        return _C.published_ceilings(device)
+    table = _table(device)
+    if table.kind == "gpu":
+        return _C.published_ceilings(table.card or device)
     source = {"source": "given", "method": "Intel's specification of the i9-10940X", "date": "", "spread": None}
 
     def level(name: str, rate: float, capacity: int) -> dict[str, Any]:
@@ -70,6 +90,10 @@ def roofs_of(device: str) -> _C.Ceilings:
             "memory": [level("L3", 4e11, 20_185_088), level("DRAM", 4 * 8 * 2.933e9, 0)],
         }
     )
+
+
+def _table(name: str) -> Table:
+    return TABLES[name] if name in TABLES else JUDGED[name]
 
 
 @dataclass(frozen=True)
@@ -98,7 +122,7 @@ class Measured:
 
 def measured(tables: Path, device: str) -> list[Measured]:
     """All lines of a device's table."""
-    table = TABLES[device]
+    table = _table(device)
     with (tables / table.file).open(newline="") as file:
         return [
             Measured(
@@ -128,25 +152,31 @@ class Case:
         least, most = 0.015, 0.02 * self.measured.params
         return self.params - self.measured.params > least or self.measured.params - self.params > most
 
+    def roofline(self, counts: Path) -> float:
+        """Return the sum over all ops of max(operations / peak, bytes / bandwidth)."""
+        file = _count_file(counts, self.measured)
+        batch = int(file.name.removesuffix(".json.gz").rpartition("__")[2])
+        roofs = roofs_of(self.measured.device)
+        size = 2 if _table(self.measured.device).kind == "cpu" else 1  # counted in half
+        ops = json.loads(gzip.decompress(file.read_bytes()))["ops"]
+        return self.measured.batch / batch * sum(op_roofline(roofs, op, size) for op in ops)
+
 
 def cases(tables: Path, counts: Path, device: str) -> list[Case]:
-    """The measurements of a device; of the processor those of models that were counted for a GPU's table too.
-
-    Raises FileNotFoundError where another model was not counted.
-    """
+    """The measurements of a device's table, of models that were counted."""
     found = []
     for line in measured(tables, device):
-        if TABLES[device].options and not _count_file(counts, line).exists():
+        if not _count_file(counts, line).exists():
             continue
         report = _C.report_from_json(gzip.decompress(_count_file(counts, line).read_bytes()))
-        options = TABLES[device].prediction(line.batch)
+        options = _table(device).prediction(line.batch)
         found.append(Case(line, _C.Predictor(report, options), report.total.params / 1e6))
     return found
 
 
 def _count_file(counts: Path, line: Measured) -> Path:
     """Return the file of the count: of the measured batch if the prediction does not change the batch, else of any."""
-    if not TABLES[line.device].options:
+    if not _table(line.device).options:
         return counts / f"{line.key}.json.gz"
     files = sorted(counts.glob(f"{line.model}__{line.size}__*.json.gz"))
     return files[0] if files else counts / f"{line.key}.json.gz"

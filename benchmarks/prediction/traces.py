@@ -9,38 +9,54 @@ compared op by op, without the host. Nothing is fitted to them.
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import common
 import numpy as np
+from common import DATA, Line, op_roofline, parameters_of
 
 import roofprof
-from roofprof import _C
 from roofprof.predict.calibration.measured_kernels import of_report
 
 CARD = "H100 SXM"
+
+
+def judged(traces: Path, file: dict[str, Any]) -> Iterator[Line]:
+    """Yield the error of each trace's sum, and those on the ops of each class."""
+    roofs, parameters = roofprof.Ceilings.published(CARD), parameters_of(file)
+    by_class: dict[str, list[np.ndarray]] = defaultdict(list)
+    for path in sorted((traces / "tracelens" / "h100").glob("*.json.gz")):
+        report = roofprof.from_trace(path)
+        ops, kernels = report.to_dict()["ops"], of_report(report)
+        margins = kernels.predictor.op_margins(roofs, parameters)
+        rows = np.array(
+            [
+                (seconds, op_roofline(roofs, ops[place]), predicted, *margins[place])
+                for seconds, place, predicted in zip(
+                    kernels.seconds, kernels.places, kernels.predicted(roofs, parameters), strict=True
+                )
+            ]
+        )
+        for name, row in zip(kernels.classes, rows, strict=True):
+            by_class[name].append(row)
+        name = path.name.partition("__")[0].partition("_")[2]
+        seconds, roof, predicted, *_ = rows.sum(axis=0, keepdims=True).T
+        limits = rows[:, 2] @ rows[:, 3:] / predicted  # as if all erred the same way
+        yield Line(f"sum of {name}", CARD, [name], seconds, roof, predicted, limits[None], kernels=len(rows))
+    for name, of_class in sorted(by_class.items()):
+        rows = np.array(of_class)
+        yield Line(f"recorded {name}", CARD, [""] * len(rows), *rows.T[:3], rows[:, 3:])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, required=True, help="the folder that holds tracelens/h100")
     arguments = parser.parse_args()
-    roofs, shipped = roofprof.Ceilings.published(CARD), _C.PredictionParameters.shipped()
-    by_class: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for path in sorted((arguments.traces / "tracelens" / "h100").glob("*.json.gz")):
-        kernels = of_report(roofprof.from_trace(path))
-        predicted, measured = np.array(kernels.predicted(roofs, shipped)), np.array(kernels.seconds)
-        ratio = predicted.sum() / measured.sum()
-        print(f"{path.name.partition('__')[0]:44} {len(measured):5} ops  predicted / measured {ratio:.2f}")
-        for name, *pair in zip(kernels.classes, predicted, measured, strict=True):
-            by_class[name].append((pair[0], pair[1]))
-    for name, pairs in sorted(by_class.items()):
-        predicted, measured = np.array(pairs).T
-        error = np.abs(predicted / measured - 1)
-        print(
-            f"{name:20} {len(pairs):5} ops  median {np.median(error):6.1%}  p90 {np.quantile(error, 0.9):6.1%}  "
-            f"sum {predicted.sum() / measured.sum():.2f}"
-        )
+    common.say(judged(arguments.traces, json.loads(DATA.read_text())))
 
 
 if __name__ == "__main__":

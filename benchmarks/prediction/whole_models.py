@@ -1,6 +1,6 @@
 """Judge the prediction on whole steps of language models in fp32, on five cards.
 
-    python benchmarks/prediction/whole_models.py --tables FOLDER [--counts FOLDER]
+    python benchmarks/prediction/whole_models.py --measured FOLDER [--counts FOLDER]
 
 The steps are NeuSight's (sitar-lab/NeuSight, MIT), models.csv and configs/: torch 2.1, models of Hugging Face with
 eager attention; inference, also with torch.compile ("fusion"), and training: forward and backward without an optimizer.
@@ -14,14 +14,15 @@ import argparse
 import csv
 import json
 import warnings
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import common
 import numpy as np
 import torch
 import vector_products
+from common import DATA, Line, op_roofline, parameters_of
 
 import roofprof
 from roofprof import _C
@@ -33,7 +34,6 @@ CARDS = {
     "Tesla_T4": "T4",
     "NVIDIA_L4": "L4",
 }
-KINDS = ("inference", "compiled", "training")
 
 
 class Case(NamedTuple):
@@ -107,57 +107,53 @@ class Predictors:
         """Return the predicted seconds of the step, and their interval."""
         return self._predictor(case).total(_C.published_ceilings(case.card), parameters)[:3]
 
-    def by_op(self, case: Case, parameters: _C.PredictionParameters) -> Counter[str]:
-        """Return the seconds of the kernels of each kind of op."""
-        seconds = self._predictor(case).op_seconds(_C.published_ceilings(case.card), parameters)
-        found: Counter[str] = Counter()
-        for op, time in zip(self.ops[case.count], seconds, strict=True):
-            found[op["op"].removeprefix("aten::")] += time
-        return found
+    def roofline(self, case: Case) -> float:
+        """Return the sum over all ops of max(operations / peak, bytes / bandwidth)."""
+        roofs = _C.published_ceilings(case.card)
+        return sum(op_roofline(roofs, op) for op in self.ops[case.count])
 
     def _predictor(self, case: Case) -> _C.Predictor:
         mode = "compiled" if case.kind == "compiled" else "eager"
         return _C.Predictor(self.reports[case.count], _C.PredictionOptions(mode=mode))
 
 
-def left_out(tables: Path) -> dict[str, _C.PredictionParameters]:
-    """Return for each card the numbers without its products."""
-    rows = vector_products.cases(tables)
-    products = vector_products.Counted(rows)
-    file = json.loads(vector_products.DATA.read_text())
-    found = {}
+def judged(measured: Path, file: dict[str, Any], counts: Path) -> Iterator[Line]:
+    """Yield the errors on each card."""
+    tables = measured / "neusight"
+    rows = cases(tables)
+    predictors = Predictors(tables, counts, rows)
     for card in CARDS.values():
-        content, _ = vector_products.fitted(products, [row for row in rows if row.card != card], file)
-        found[card] = _C.PredictionParameters(json.dumps(content))
-    return found
+        here = sorted(case for case in rows if case.card == card)
+        shipped, without = (
+            np.array([predictors.seconds(case, parameters_of(numbers)) for case in here])
+            for numbers in (file, vector_products.left_out(tables, card)[0])
+        )
+        yield Line(
+            "whole steps in fp32",
+            card,
+            [case.kind for case in here],
+            np.array([case.seconds for case in here]),
+            np.array([predictors.roofline(case) for case in here]),
+            shipped[:, 0],
+            shipped[:, 1:] / shipped[:, :1],
+            without[:, 0],
+            without[:, 1:] / without[:, :1],
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=Path, required=True)
+    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds neusight/")
     parser.add_argument("--counts", type=Path, default=Path("build/model-counts"), help="where counts are kept")
-    parser.add_argument("--shipped", action="store_true", help="judge the shipped numbers, no card left out")
     arguments = parser.parse_args()
-    rows = cases(arguments.tables)
-    predictors = Predictors(arguments.tables, arguments.counts, rows)
-    shipped = _C.PredictionParameters.shipped()
-    numbers = dict.fromkeys(CARDS.values(), shipped) if arguments.shipped else left_out(arguments.tables)
-    predicted = np.array([predictors.seconds(case, numbers[case.card]) for case in rows])
-    measured = np.array([case.seconds for case in rows])
-    ratio = predicted[:, 0] / measured
-    for place in sorted(range(len(rows)), key=lambda place: (rows[place].kind, rows[place].model, rows[place].card)):
-        case = rows[place]
-        most = predictors.by_op(case, numbers[case.card]).most_common(6)
-        shares = ", ".join(f"{op} {time / case.seconds:.0%}" for op, time in most)
-        size = f"{case.batch} x {case.sequence}"
-        print(f"{case.kind:10} {case.model:10} {case.card:15} {size:8} {ratio[place]:5.2f}  {shares}")
-    print(f"\n{'':16} steps  median     p90    bias  inside 80%")
-    for name in (*KINDS, *CARDS.values()):
-        here = np.array([name in (case.kind, case.card) for case in rows])
-        inside = (predicted[here, 1] <= measured[here]) & (measured[here] <= predicted[here, 2])
-        figures = vector_products.figures(predicted[here, 0], measured[here])
-        print(f"{name:16} {here.sum():5} {figures} {np.mean(inside):8.0%}")
-    print(f"{'all':16} {len(rows):5} {vector_products.figures(predicted[:, 0], measured)}")
+    lines = [*judged(arguments.measured, json.loads(DATA.read_text()), arguments.counts)]
+    rows = cases(arguments.measured / "neusight")
+    for line in lines:
+        for case, ratio in zip(
+            sorted(row for row in rows if row.card == line.card), line.unseen / line.measured, strict=True
+        ):
+            print(f"{case.kind:10} {case.model:10} {case.card:15} {case.batch} x {case.sequence:<6} {ratio:5.2f}")
+    common.say(lines)
 
 
 if __name__ == "__main__":

@@ -702,6 +702,8 @@ class Predictor:
         """Return the class of each op, in the order of the report's ops; "" for views and what nothing is known of."""
     def op_seconds(self, ceilings: Ceilings, parameters: PredictionParameters) -> list[float]:
         """Return the seconds of each op's kernels, all its calls together, in the order of the report's ops."""
+    def op_margins(self, ceilings: Ceilings, parameters: PredictionParameters) -> list[tuple[float, float]]:
+        """Return both ends of the interval of each op's kernels, as factors on its seconds, in the order of the ops."""
     def class_seconds(self, ceilings: Ceilings, parameters: PredictionParameters) -> dict[str, float]: ...
     def total(self, ceilings: Ceilings, parameters: PredictionParameters) -> tuple[float, float, float, float]:
         """Return seconds, both ends of their interval, and the part of ops whose arithmetic takes the longer time."""

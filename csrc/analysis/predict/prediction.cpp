@@ -336,6 +336,13 @@ std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const Predic
   return roofprof::op_seconds(features_for(device), device);
 }
 
+std::vector<Margins> Predictor::op_margins(const Ceilings& ceilings, const PredictionParameters& parameters) const {
+  const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  std::vector<Margins> margins;
+  for (const auto& op : features_for(device)) margins.push_back(margins_of(op, device));
+  return margins;
+}
+
 PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   check_mode(options_, device);

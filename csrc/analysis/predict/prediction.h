@@ -57,6 +57,8 @@ class Predictor {
   // Returns the seconds of each op's kernels in one run, all its calls together, in the order of the profile's ops; 0
   // for those that nothing is known of. The host has no part in them.
   std::vector<double> op_seconds(const Ceilings& ceilings, const PredictionParameters& parameters) const;
+  // ... the interval of each op's kernels, as factors on its seconds.
+  std::vector<Margins> op_margins(const Ceilings& ceilings, const PredictionParameters& parameters) const;
   PredictedTotal total(const Ceilings& ceilings, const PredictionParameters& parameters) const;
 
  private:

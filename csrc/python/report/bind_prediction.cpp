@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/predict/collective_time.h"
 #include "analysis/predict/prediction.h"
@@ -82,6 +83,14 @@ void bind_prediction(py::module_& module) {
           py::arg("ceilings"), py::arg("parameters"))
       .def("op_classes", &Predictor::op_classes)
       .def("op_seconds", &Predictor::op_seconds, py::arg("ceilings"), py::arg("parameters"))
+      .def(
+          "op_margins",
+          [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
+            std::vector<std::pair<double, double>> margins;
+            for (const auto& of : self.op_margins(ceilings, parameters)) margins.emplace_back(of.low, of.high);
+            return margins;
+          },
+          py::arg("ceilings"), py::arg("parameters"))
       .def(
           "total",
           [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {

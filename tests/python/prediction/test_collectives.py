@@ -90,7 +90,7 @@ def test_the_error_on_measured_collectives():
     sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "prediction"))
     import collectives
 
-    rows = collectives.cases(Path(os.environ["ROOFPROF_MEASURED"]) / "aiconfigurator")
+    rows = collectives.cases(Path(os.environ["ROOFPROF_MEASURED"]))
     assert len(rows) > 1000
     rows = [row for row in rows if collectives.is_certain(row)]
     ratios = [seconds(row.collective, row.bytes, row.ranks, row.card) / row.seconds for row in rows]

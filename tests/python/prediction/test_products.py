@@ -1,6 +1,6 @@
 """Times of matrix products on tensor cores: limits that need no measurement, and the error on measured kernels."""
 
-import importlib.util
+import importlib
 import itertools
 import json
 import os
@@ -16,10 +16,8 @@ import roofprof
 from roofprof import _C
 from roofprof.roofs import published_peaks
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "prediction" / "products.py"
-spec = importlib.util.spec_from_file_location("products", BENCHMARK)
-products = sys.modules["products"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(products)
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "prediction"))
+common, products = (importlib.import_module(name) for name in ("common", "products"))
 
 SHIPPED = json.loads((Path(roofprof.__file__).parent / "data" / "prediction.json").read_text())["parameters"]
 # With tensor cores, of every architecture.
@@ -135,9 +133,9 @@ def errors(ratios):
 def test_the_shipped_numbers_are_those_of_the_fit(tables):
     file = json.loads(products.DATA.read_text())
     found = products.fitted(tables, file)
-    for path in products.priors(tables):
-        fitted, shipped = (products.place_of(content, path)[path[-1]] for content in (found, file))
-        assert fitted == pytest.approx(shipped, rel=0.03), path
+    for places in products.numbers_of(products.TABLES):
+        fitted, shipped = (common.holder_of(content, places[0])[places[0][-1]] for content in (found, file))
+        assert fitted == pytest.approx(shipped, rel=0.03), places
 
 
 @pytest.mark.parametrize("card", ["A100 SXM 80GB", "H100 SXM", "B200", "L40S"])
@@ -147,7 +145,7 @@ def test_errors_on_a_card_that_was_left_out(tables, card):
     shipped = errors(table.predicted(products.parameters_of(file)) / table.seconds)
     found = products.left_out(tables, file, card)
     unknown = errors(table.predicted(products.parameters_of(found)) / table.seconds)
-    plain = errors(products.roofline(table) / table.seconds)
+    plain = errors(common.times_one_number(products.roofline(table), table.seconds) / table.seconds)
     assert (shipped < np.array([0.10, 0.27])).all()
     assert (unknown < np.array([0.14, 0.38])).all()
     assert unknown[0] < plain[0]

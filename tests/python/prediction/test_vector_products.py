@@ -95,7 +95,7 @@ def test_errors_on_measured_products(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
     products = importlib.import_module("vector_products")
     rows = products.cases(Path(MEASURED) / "neusight")
-    times = products.Counted(rows).times(rows, json.loads(products.DATA.read_text())) + products.LAUNCH[0]
+    times = products.times(products.counted(rows), rows, json.loads(products.DATA.read_text())) + products.LAUNCH[0]
     error = np.abs(times / np.array([row.seconds for row in rows]) - 1)
     for card in set(products.CARDS.values()):
         for table in products.TABLES:

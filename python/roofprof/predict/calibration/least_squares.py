@@ -19,12 +19,15 @@ def fitted(
     priors: Sequence[tuple[float, float]],
     weights: np.ndarray | None = None,
     steps: int = 12,
+    robust: float = ROBUST,
+    prior: float = PRIOR,
+    difference: float = STEP,
 ) -> list[float]:
     """Return the numbers that suit measured times best.
 
     predicted: the times by given numbers, in the order of ``measured``. priors: each number as it is expected, above 0,
     and the spread of its logarithm. weights: of each time; their sum is 1 (default: all weigh the same). The method is
-    that of Levenberg and Marquardt on log(predicted / measured), with errors beyond ROBUST counted linearly.
+    that of Levenberg and Marquardt on log(predicted / measured), with errors beyond ``robust`` counted linearly.
     """
     import numpy as np
 
@@ -39,15 +42,17 @@ def fitted(
 
     def cost(error: np.ndarray, logs: np.ndarray) -> float:
         deviation = ((logs - expected) / spread) ** 2
-        return float(share @ (np.sqrt(1 + (error / ROBUST) ** 2) - 1) + PRIOR / 2 * deviation.sum())
+        return float(share @ (np.sqrt(1 + (error / robust) ** 2) - 1) + prior / 2 * deviation.sum())
 
     logs, damping = expected.copy(), 1e-3
     error = errors(logs)
     for _ in range(steps):
-        slopes = np.stack([(errors(logs + STEP * unit) - error) / STEP for unit in np.eye(len(logs))], axis=1)
-        weight = share / np.sqrt(1 + (error / ROBUST) ** 2) / ROBUST**2
-        curvature = (slopes * weight[:, None]).T @ slopes + np.diag(PRIOR / spread**2)
-        gradient = slopes.T @ (weight * error) + PRIOR * (logs - expected) / spread**2
+        slopes = np.stack(
+            [(errors(logs + difference * unit) - error) / difference for unit in np.eye(len(logs))], axis=1
+        )
+        weight = share / np.sqrt(1 + (error / robust) ** 2) / robust**2
+        curvature = (slopes * weight[:, None]).T @ slopes + np.diag(prior / spread**2)
+        gradient = slopes.T @ (weight * error) + prior * (logs - expected) / spread**2
         before = cost(error, logs)
         for _ in range(6):
             trial = logs - np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), gradient)

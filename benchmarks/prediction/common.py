@@ -1,0 +1,220 @@
+"""What these scripts share: the numbers of prediction.json and their fit, counted calls, and lines of errors."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import roofprof
+from roofprof import _C
+from roofprof.predict.calibration import least_squares
+
+DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
+
+# Where a number stands in `parameters`; entries of lists go by their name or compute capability.
+Place = tuple[str, ...]
+Prior = tuple[float, float]  # a number as it is expected without measurements, and the spread of its logarithm
+Numbers = Mapping[tuple[Place, ...], Prior]  # by all the places of each
+
+
+def holder_of(content: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return the object that holds a number."""
+    found: Any = content["parameters"]
+    for key in place[:-1]:
+        if isinstance(found, list):
+            found = next(one for one in found if key in (one.get("name"), one.get("compute_capability")))
+        else:
+            found = found[key]
+    return found  # type: ignore[no-any-return]
+
+
+def with_values(
+    file: dict[str, Any], numbers: Iterable[tuple[Place, ...]], values: Iterable[float], digits: int = 3
+) -> dict[str, Any]:
+    """Return the file's content with these numbers."""
+    content = copy.deepcopy(file)
+    for places, value in zip(numbers, values, strict=True):
+        for place in places:
+            holder_of(content, place)[place[-1]] = rounded(value, digits)
+    return content
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def parameters_of(content: dict[str, Any]) -> _C.PredictionParameters:
+    return _C.PredictionParameters(json.dumps(content))
+
+
+def fitted(
+    file: dict[str, Any],
+    numbers: Numbers,
+    predicted: Callable[[dict[str, Any]], np.ndarray],
+    measured: np.ndarray,
+    weights: np.ndarray | None = None,
+    **how: Any,
+) -> dict[str, Any]:
+    """Return the file with the numbers by which the predicted seconds come closest to the measured ones."""
+
+    def trial(values: Sequence[float]) -> np.ndarray:
+        return predicted(with_values(file, numbers, values, digits=12))
+
+    return with_values(file, numbers, least_squares.fitted(trial, measured, [*numbers.values()], weights, **how))
+
+
+def shares(groups: Sequence[Hashable]) -> np.ndarray:
+    """Return weights of rows by which each group of them weighs the same."""
+    rows = Counter(groups)
+    return np.array([1 / rows[group] / len(rows) for group in groups])
+
+
+# ---- calls on the meta device
+
+
+class _Calls(nn.Module):
+    def __init__(self, run: Callable[[Any], object], calls: Sequence[Any]) -> None:
+        super().__init__()
+        self.run, self.calls = run, calls
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for call in self.calls:
+            self.run(call)
+        return x
+
+
+class Counted:
+    """Calls of one op each, all different, that were counted once: what each takes on any card."""
+
+    def __init__(self, calls: Sequence[Hashable], run: Callable[[Any], object], **options: Any) -> None:
+        # A module keeps the shapes of some dozens of calls of an op.
+        parts = [_Calls(run, calls[begin : begin + 25]) for begin in range(0, len(calls), 25)]
+        with torch.device("meta"), torch.no_grad():
+            text = roofprof.count(nn.Sequential(*parts), torch.zeros(1)).to_json().encode()
+        ops = [number for number, op in enumerate(json.loads(text)["ops"]) if op["work"]["write_bytes"]]
+        self.place = dict(zip(calls, ops, strict=True))
+        self.predictor = _C.Predictor(_C.report_from_json(text), _C.PredictionOptions(**options))
+
+    def seconds(self, card: str, calls: Iterable[Hashable], parameters: _C.PredictionParameters) -> np.ndarray:
+        """Return the predicted seconds of each call's kernel."""
+        seconds = self.predictor.op_seconds(_C.published_ceilings(card), parameters)
+        return np.array(seconds)[[self.place[call] for call in calls]]
+
+    def margins(self, card: str, calls: Iterable[Hashable], parameters: _C.PredictionParameters) -> np.ndarray:
+        """Return both ends of each kernel's interval, as factors on its seconds."""
+        margins = self.predictor.op_margins(_C.published_ceilings(card), parameters)
+        return np.array(margins)[[self.place[call] for call in calls]]
+
+
+def roofline(roofs: _C.Ceilings, dtype: str, operations: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return max(operations / peak, bytes / bandwidth)."""
+    peak = next(peak.operations_per_second for peak in roofs.compute if peak.dtype == dtype)
+    bandwidth = next(level.bytes_per_second for level in roofs.memory if level.level == "DRAM")
+    return np.maximum(operations / peak, moved / bandwidth)
+
+
+def op_roofline(roofs: _C.Ceilings, op: dict[str, Any], size: float = 1) -> float:
+    """Return max(operations / peak, bytes / bandwidth) of all calls of a report's op; elements are `size` as large."""
+    peaks = {peak.dtype: peak.operations_per_second for peak in roofs.compute}
+    bandwidth = next(level.bytes_per_second for level in roofs.memory if level.level == "DRAM")
+    work = op["work"]
+    compute = sum(number / peaks.get(dtype, peaks["fp32"]) for dtype, number in work["operations"].items())
+    return float(max(compute, size * (work["read_bytes"] + work["write_bytes"]) / bandwidth))
+
+
+# ---- errors
+
+
+@dataclass(frozen=True)
+class Line:
+    """A card's measured times in one table, and what is predicted of them."""
+
+    table: str
+    card: str
+    kinds: Sequence[str]  # of each time: those of one kind are judged together where the worst ones are listed
+    measured: np.ndarray
+    roofline: np.ndarray  # before the one number that it is multiplied by
+    shipped: np.ndarray
+    margins: np.ndarray  # both ends of each shipped interval, as factors
+    left_out: np.ndarray | None = None  # by numbers that know nothing of the card
+    left_out_margins: np.ndarray | None = None  # if those are not to come from the errors on the other cards
+    kernels: int = 0  # those behind the times, if more than one each
+
+    @property
+    def unseen(self) -> np.ndarray:
+        """Return the prediction that knows least of the card."""
+        return self.shipped if self.left_out is None else self.left_out
+
+
+def inside(predicted: np.ndarray, margins: np.ndarray, measured: np.ndarray) -> float:
+    """Return the part of the measured times that are inside their intervals."""
+    ratio = measured / predicted
+    return float(np.mean((margins[:, 0] <= ratio) & (ratio <= margins[:, 1])))
+
+
+def interval_of(others: Sequence[Line], rows: int) -> np.ndarray:
+    """Return the interval that holds 80% of measured / predicted of other cards, each left out and as weighty."""
+    # As many of each card.
+    ratios = [np.quantile(line.measured / line.unseen, np.linspace(0, 1, 201)) for line in others]
+    return np.tile(np.quantile(np.concatenate(ratios), (0.1, 0.9)), (rows, 1))
+
+
+def times_one_number(roof: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return the roofline times the number by which its median error is the smallest."""
+    ratio = measured / roof
+    numbers = np.quantile(ratio, np.linspace(0, 1, 201))
+    return roof * min(numbers, key=lambda number: float(np.median(np.abs(number / ratio - 1))))
+
+
+def errors(predicted: np.ndarray, measured: np.ndarray) -> tuple[float, float]:
+    """Return median and 90th percentile of |predicted / measured - 1|."""
+    error = np.abs(predicted / measured - 1)
+    return float(np.median(error)), float(np.quantile(error, 0.9))
+
+
+FEWEST = 5  # times that are compared with a roofline times one number, and that make a kind
+HEADER = """\
+| table | card | times | median error | 90th percentile | predicted / measured | inside 80% | interval | \
+roofline x a number | as shipped | inside |
+|---|---|---|---|---|---|---|---|---|---|---|"""
+
+
+def row_of(line: Line, lines: Sequence[Line] = ()) -> str:
+    """Return the line of the Markdown table; `lines` are all that may have an interval for it."""
+    measured = line.measured
+    plain = errors(times_one_number(line.roofline, measured), measured)
+    # A number of its own suits few times too well.
+    roofline = f"{plain[0]:.1%}, {plain[1]:.1%}" if len(measured) >= FEWEST else ""
+    shipped = errors(line.shipped, measured)
+    cells = [line.table, line.card, f"{line.kernels or len(measured):,}"]
+    if line.left_out is None:
+        cells += ["", "", f"{np.median(line.shipped / measured):.2f}", "", ""]
+    else:
+        margins, source = line.left_out_margins, "shipped"
+        others = [
+            one for one in lines if one.table == line.table and one.card != line.card and one.left_out is not None
+        ]
+        if margins is None:
+            margins, source = (interval_of(others, len(measured)), "others") if others else (line.margins, source)
+        median, most = errors(line.left_out, measured)
+        cells += [f"{median:.1%}", f"{most:.1%}", f"{np.median(line.left_out / measured):.2f}"]
+        cells += [f"{inside(line.left_out, margins, measured):.0%}", source]
+    cells += [roofline, f"{shipped[0]:.1%}, {shipped[1]:.1%}"]
+    return "| " + " | ".join([*cells, f"{inside(line.shipped, line.margins, measured):.0%}"]) + " |"
+
+
+def say(lines: Iterable[Line]) -> None:
+    """Print the table of these lines."""
+    print(HEADER)
+    found = [*lines]
+    for line in found:
+        print(row_of(line, found))
