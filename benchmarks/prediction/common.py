@@ -1,4 +1,4 @@
-"""What these scripts share: the numbers of prediction.json and their fit, counted calls, and lines of errors."""
+"""The scripts of this folder share these: numbers of prediction.json and their fit, counted calls, lines of errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofprof.predict.calibration import least_squares
 
 DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
 
-# Where a number stands in `parameters`; entries of lists go by their name or compute capability.
+# A number stands there in `parameters`; entries of lists go by their name or compute capability.
 Place = tuple[str, ...]
 Prior = tuple[float, float]  # a number as it is expected without measurements, and the spread of its logarithm
 Numbers = Mapping[tuple[Place, ...], Prior]  # by all the places of each
@@ -34,7 +34,7 @@ def holder_of(content: dict[str, Any], place: Place) -> dict[str, Any]:
             found = next(one for one in found if key in (one.get("name"), one.get("compute_capability")))
         else:
             found = found[key]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def with_values(
@@ -163,7 +163,7 @@ def inside(predicted: np.ndarray, margins: np.ndarray, measured: np.ndarray) -> 
 
 def interval_of(others: Sequence[Line], rows: int) -> np.ndarray:
     """Return the interval that holds 80% of measured / predicted of other cards, each left out and as weighty."""
-    # As many of each card.
+    # Each card gives as many ratios as another.
     ratios = [np.quantile(line.measured / line.unseen, np.linspace(0, 1, 201)) for line in others]
     return np.tile(np.quantile(np.concatenate(ratios), (0.1, 0.9)), (rows, 1))
 
@@ -192,7 +192,7 @@ def row_of(line: Line, lines: Sequence[Line] = ()) -> str:
     """Return the line of the Markdown table; `lines` are all that may have an interval for it."""
     measured = line.measured
     plain = errors(times_one_number(line.roofline, measured), measured)
-    # A number of its own suits few times too well.
+    # One number suits a few times well, whatever they are.
     roofline = f"{plain[0]:.1%}, {plain[1]:.1%}" if len(measured) >= FEWEST else ""
     shipped = errors(line.shipped, measured)
     cells = [line.table, line.card, f"{line.kernels or len(measured):,}"]

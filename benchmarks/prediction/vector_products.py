@@ -50,7 +50,7 @@ PRIORS: tuple[tuple[str, tuple[str, ...], Prior], ...] = (
     ("dram_picojoules", ("6.1", "7.5", "8.6", "8.9", "12.0"), (90.0, 0.3)),  # GDDR
 )
 NUMBERS |= {tuple(("achieved", one, name) for one in of): prior for name, of, prior in PRIORS}
-# What a prior weighs beside all errors: as much as ten rows of a hundred in each table of a card.
+# A prior weighs as much as ten rows, where each table of a card counts as a hundred.
 PRIOR = 0.1
 
 Product = tuple[str, tuple[int, int, int, int]]  # table; batch, rows, depth, width

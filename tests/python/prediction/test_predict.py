@@ -10,6 +10,7 @@ from scaled_reports import scaled_report
 from torch import nn
 
 import roofprof
+from roofprof import _C
 from roofprof.roofs import published_peaks
 
 MANY = 2**28  # elements of fp32: a GiB, which no cache holds
@@ -25,6 +26,15 @@ def huge_linear(dtype=torch.float16):
 
 
 # ---- times
+
+
+def test_the_margins_of_an_op_give_the_interval_of_a_report_that_has_no_other():
+    report = _C.report_from_json(huge_linear().to_json().encode())
+    predictor = _C.Predictor(report, _C.PredictionOptions(mode="graph"))
+    device = _C.published_ceilings("H100 SXM"), _C.PredictionParameters.shipped()
+    (seconds,), ((low, high),) = predictor.op_seconds(*device), predictor.op_margins(*device)
+    assert low < 1 < high
+    assert predictor.total(*device)[:3] == pytest.approx((seconds, seconds * low, seconds * high))
 
 
 @pytest.mark.parametrize("make", [lambda: counted(convolutions, 4, 3, 32, 32), lambda: trained(mlp, 8, 64)])
