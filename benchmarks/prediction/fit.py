@@ -35,7 +35,7 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
     "unfused_attention": (None, None),
     "conv_pointwise": ((0.85, 0.15), (0.7, 0.2)),
     "conv_spatial": ((0.85, 0.15), (0.6, 0.3)),
-    "conv_stem": ((0.4, 0.5), (0.5, 0.3)),
+    "conv_stem": ((0.6, 0.3), (0.5, 0.3)),
     "conv_grouped": ((0.7, 0.3), (0.5, 0.3)),
     "conv_depthwise": ((0.5, 0.5), (0.6, 0.4)),
     "elementwise": (None, None),
@@ -48,12 +48,17 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
     "copy": (None, (0.7, 0.4)),
     "other": ((0.3, 0.5), (0.4, 0.5)),
 }
+# Of GPUs, the classes whose intervals tables of measured kernels have given.
+OF_KERNELS = ("linear", "batched_matmul", "attention", "elementwise", "row_norm", "softmax")
 # The numbers of the kind of device, by their paths in the file.
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("convolution", "depth"): (24.0, 0.5),
     ("convolution", "width"): (16.0, 0.5),
     ("convolution", "unaligned"): (0.7, 0.3),
     ("convolution", "depthwise_exponent"): (1.0, 0.3),
+    ("product", "geforce"): (1.1, 0.1),
+    ("streaming", "index_instructions"): (90.0, 0.1),  # of an H100's kernels (traces.py)
+    ("streaming", "concatenation_instructions"): (125.0, 0.1),
     ("streaming", "permuted"): (1.3, 0.3),
     ("streaming", "plane_seconds"): (0.4e-6, 1.0),
 }
@@ -144,20 +149,22 @@ def shares_of(of: Sequence[Case], parameters: _C.PredictionParameters) -> np.nda
     return np.array(rows) / np.sum(rows, axis=1, keepdims=True)
 
 
-def quantile_widths(shares: np.ndarray, ratios: np.ndarray, quantile: float) -> np.ndarray:
+def quantile_widths(shares: np.ndarray, ratios: np.ndarray, quantile: float, held: np.ndarray) -> np.ndarray:
     """Return for each class the factor on the predicted time below which that part of the measured times lies.
 
     The pinball loss of log(ratio / (shares @ factors)), by gradient descent, held towards one factor for all classes.
+    `held` has the logarithms that are known; else NaN.
     """
     everywhere = np.quantile(np.log(ratios), quantile)
-    logs = np.full(shares.shape[1], everywhere)
+    known = ~np.isnan(held)
+    logs = np.where(known, held, everywhere)
     for step in range(3000):
         factors = np.exp(logs)
         bound = shares @ factors
         over = np.log(ratios) > np.log(bound)
         slope = np.where(over, -quantile, 1 - quantile) / bound
         gradient = factors * (shares.T @ slope) / len(ratios) + 0.02 * (logs - everywhere)
-        logs -= 0.3 / (1 + step / 300) * gradient
+        logs -= np.where(known, 0, 0.3 / (1 + step / 300) * gradient)
     # No class's time is known better than to 3%.
     return np.minimum(logs, -0.03) if quantile < 0.5 else np.maximum(logs, 0.03)
 
@@ -168,11 +175,17 @@ def with_intervals(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     ratios = np.array([case.measured.seconds for case in of]) / held_out_times(of, file)
     shares = shares_of(of, parameters_of(file))
     content = copy.deepcopy(file)
+    kind = TABLES[of[0].measured.device].kind
+    classes = content["parameters"][kind]["classes"]
     for key, quantile in (("low", 0.1), ("high", 0.9)):
-        widths = quantile_widths(shares, ratios, quantile) * OTHER_DEVICE
-        kind = TABLES[of[0].measured.device].kind
-        for place, width in zip(content["parameters"][kind]["classes"], np.exp(widths), strict=True):
-            place[key] = rounded(width)
+        held = [
+            math.log(place[key]) / OTHER_DEVICE if kind == "gpu" and place["name"] in OF_KERNELS else math.nan
+            for place in classes
+        ]
+        widths = quantile_widths(shares, ratios, quantile, np.array(held)) * OTHER_DEVICE
+        for place, width in zip(classes, np.exp(widths), strict=True):
+            if kind == "cpu" or place["name"] not in OF_KERNELS:
+                place[key] = rounded(width)
     return content
 
 

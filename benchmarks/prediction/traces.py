@@ -3,7 +3,8 @@
     python benchmarks/prediction/traces.py --traces FOLDER
 
 The traces are TraceLens's (AMD-AGI/TraceLens, MIT; tests/traces/h100): torch.profiler, eager, in bf16. Kernel times are
-compared op by op, without the host. Nothing is fitted to them.
+compared op by op, without the host. The instructions of elements that are found by their indices, `odd_macs`,
+`batched_tiles` and the smallest kernel's time were chosen from them; nothing else is fitted to them.
 """
 
 from __future__ import annotations

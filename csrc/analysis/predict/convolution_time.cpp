@@ -29,6 +29,15 @@ double depthwise_seconds(const OpFeatures& op, const TargetDevice& device) {
          std::pow(area / kUsualArea, device.gpu->convolution.depthwise_exponent);
 }
 
+// Convolutions of few channels load their elements one by one, so that fast tensor cores wait: their rate goes with the
+// clock alone, as that of the vector units.
+double stem_seconds(const OpFeatures& op, const TargetDevice& device) {
+  constexpr double kMacs = 128;  // that vector units do in a clock
+  const double share = share_of_sizes(op, device);
+  return std::max(seconds_at_peaks(op, device), op.macs / (kMacs * device.cycles * device.of_class(op.op).of_peak)) /
+         share;
+}
+
 // In fp32 without TF32 the units reach no more than their peak.
 double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
   const auto most = std::ranges::max_element(op.operations) - op.operations.begin();
@@ -40,11 +49,13 @@ double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
 }  // namespace
 
 double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
-  const double compute = op.op == OpClass::conv_depthwise
-                             ? depthwise_seconds(op, device)
-                             : seconds_at_peaks(op, device) / (share_of_peak(op, device) * share_of_sizes(op, device));
+  const auto compute = [&] {
+    if (op.op == OpClass::conv_depthwise) return depthwise_seconds(op, device);
+    if (op.op == OpClass::conv_stem) return stem_seconds(op, device);
+    return seconds_at_peaks(op, device) / (share_of_peak(op, device) * share_of_sizes(op, device));
+  };
   const double memory = traffic_seconds(op.read_bytes, op.write_bytes, device.of_class(op.op).of_bandwidth, device);
-  return together(compute, memory, device.gpu->overlap);
+  return together(compute(), memory, device.gpu->overlap);
 }
 
 }  // namespace roofprof

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -280,6 +281,27 @@ class ParameterCasts {
   std::unordered_set<std::int64_t> made_;  // by elements
 };
 
+constexpr std::array<std::string_view, 4> kByIndex = {"embedding", "index_select", "index", "gather"};
+
+// Returns whether torch's kernel computes where each element lies: in a copy of what is permuted, in a concatenation,
+// and where an operand is broadcast.
+bool finds_elements(const OpBucket& bucket, const OpFeatures& features, const std::vector<Shape>& shapes) {
+  if (features.op == OpClass::concatenation) return true;
+  // torch makes a clone where a tensor must be in order and is not.
+  const auto name = plain_name(bucket.op);
+  if (features.op == OpClass::copy) return features.after_permutation || name == "clone" || names(kByIndex, name);
+  if (features.op != OpClass::elementwise || !names(kOfSeveral, name)) return false;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most = 0;
+  for (const auto& shape : shapes) {
+    const auto elements = elements_of(shape);
+    if (elements <= 1) continue;  // a number
+    least = std::min(least, elements);
+    most = std::max(most, elements);
+  }
+  return least < most;
+}
+
 // Follows the ops of a profile one by one.
 class FeatureReader {
  public:
@@ -305,7 +327,9 @@ class FeatureReader {
     features.updated_bytes = as_double(bucket.work.updated_bytes) / calls;
     features.input_elements = as_double(bucket.work.input_elements) / calls;
     features.element_bytes = bytes_of(bucket.dtype).value_or(0);
-    features.after_permutation = reads_permuted(features, as_double(bucket.work.output_elements) / calls);
+    const double output_elements = as_double(bucket.work.output_elements) / calls;
+    features.after_permutation = reads_permuted(features, output_elements);
+    if (finds_elements(bucket, features, shapes)) features.indexed_elements = output_elements;
     // Autocast casts a parameter once a call, before the op that takes it: its launch is in that op's floor.
     features.fused = parameters_.casts_one(bucket, shapes);
     features.is_free = saved_by_attention(bucket, features, shapes);

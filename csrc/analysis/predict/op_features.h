@@ -74,6 +74,7 @@ struct OpFeatures {
   double visible = 1;    // share of the scores that the causal mask leaves
   double planes = 0;     // of interpolation: batch x channels
   bool after_permutation = false;
+  double indexed_elements = 0;  // that the kernel finds by their index in each dimension
   double input_elements = 0;
   double element_bytes = 0;  // of the type that it is computed in; 0: not known
   // It takes no time: a view, or the copy that a fused attention saves by the order in which it writes its heads.
@@ -82,6 +83,8 @@ struct OpFeatures {
   bool waits_for_device = false;  // the host needs its result
   bool in_chain = false;          // it is part of a fused kernel
   bool fused = false;             // part of the kernel of the op before it, so it is not launched itself
+
+  bool operator==(const OpFeatures&) const = default;
 };
 
 enum class Fusion : std::uint8_t {

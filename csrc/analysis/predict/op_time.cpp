@@ -1,5 +1,7 @@
 #include "analysis/predict/op_time.h"
 
+#include <algorithm>
+
 #include "analysis/predict/attention_time.h"
 #include "analysis/predict/convolution_time.h"
 #include "analysis/predict/cpu_time.h"
@@ -30,9 +32,11 @@ double copies_before(const OpFeatures& op, const TargetDevice& device) {
   // An operand that a view has permuted is copied into order before it is multiplied. If both are activations, both
   // come from such views.
   if (op.after_permutation && op.op == OpClass::linear) {
-    seconds += copy_seconds(op.element_bytes * op.input_elements, device);
+    seconds += ordering_seconds(op.element_bytes * op.input_elements, op.input_elements, device);
   }
-  if (op.after_permutation && op.op == OpClass::batched_matmul) seconds += copy_seconds(op.read_bytes, device);
+  if (op.after_permutation && op.op == OpClass::batched_matmul) {
+    seconds += ordering_seconds(op.read_bytes, op.read_bytes / std::max(op.element_bytes, 1.0), device);
+  }
   return seconds + cast_seconds(op.cast_bytes, device);
 }
 

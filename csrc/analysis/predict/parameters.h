@@ -41,6 +41,11 @@ struct ProductParameters {
   double exposed_output = 0;  // of the time to write the output, while nothing is computed
   double overlap = 2;         // as of all kernels
   double unaligned = 1;       // share of the peak if depth or width is not a multiple of 8 elements
+  // Multiply-adds of one multiprocessor in a clock, at most, in half where depth or width is odd: elements are loaded
+  // one by one.
+  double odd_macs = 0;
+  double geforce = 1;        // times the rate of cards whose tensor cores have a part of their architecture's rate
+  double batched_tiles = 1;  // small ones that a multiprocessor computes at once in a batch of products
 };
 
 // Of products in fp32 and fp64, whose outputs are computed in square tiles of 128, 64 or 32.
@@ -97,6 +102,9 @@ struct StreamingParameters {
   double long_softmax_instructions = 0;
   // Kernels that read a row again read half of it from DRAM where the rows at work fill this share of the caches.
   double row_share = 0;
+  // And per element that a kernel finds by its index in each dimension: of what is permuted or broadcast, of cat.
+  double index_instructions = 0;
+  double concatenation_instructions = 0;
   double permuted = 1;       // what a view has permuted is read so many times slower where no product is made of it
   double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
 };
@@ -236,6 +244,9 @@ void for_each_member(Of<ProductParameters>, Visitor&& visit) {
   visit("exposed_output", &ProductParameters::exposed_output, Written::always);
   visit("overlap", &ProductParameters::overlap, Written::always);
   visit("unaligned", &ProductParameters::unaligned, Written::always);
+  visit("odd_macs", &ProductParameters::odd_macs, Written::always);
+  visit("geforce", &ProductParameters::geforce, Written::always);
+  visit("batched_tiles", &ProductParameters::batched_tiles, Written::always);
 }
 
 template <class Visitor>
@@ -289,6 +300,8 @@ void for_each_member(Of<StreamingParameters>, Visitor&& visit) {
   visit("short_softmax_instructions", &StreamingParameters::short_softmax_instructions, Written::always);
   visit("long_softmax_instructions", &StreamingParameters::long_softmax_instructions, Written::always);
   visit("row_share", &StreamingParameters::row_share, Written::always);
+  visit("index_instructions", &StreamingParameters::index_instructions, Written::always);
+  visit("concatenation_instructions", &StreamingParameters::concatenation_instructions, Written::always);
   visit("permuted", &StreamingParameters::permuted, Written::always);
   visit("plane_seconds", &StreamingParameters::plane_seconds, Written::always);
 }

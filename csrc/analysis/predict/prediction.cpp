@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "analysis/predict/launch_clocks.h"
@@ -300,31 +301,49 @@ Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) 
   const auto known = options_of(changed, options, how);
   steps_ = steps_of(data);
   plan_ = planned_ranks(changed, options, known, steps_);
-  on_gpu_ = features_of(changed, how);
-  on_cpu_ = features_of(changed, feature_options(changed, options, false));
+  on_gpu_ = sorted_out(features_of(changed, how));
+  on_cpu_ = sorted_out(features_of(changed, feature_options(changed, options, false)));
   batch_ = batch_of(changed);
   weight_bytes_ = plan_ ? plan_->weight_bytes : weight_bytes_of(changed);
   activation_bytes_ = changed.peak_memory;
   words_ = words_of(known);
 }
 
-const std::vector<OpFeatures>& Predictor::features_for(const TargetDevice& device) const {
-  return device.is_gpu ? on_gpu_ : on_cpu_;
+Predictor::Ops Predictor::sorted_out(std::vector<OpFeatures> all) {
+  Ops ops;
+  ops.all = std::move(all);
+  std::unordered_multimap<std::size_t, std::size_t> seen;  // places by hash
+  for (const auto& op : ops.all) {
+    std::size_t hash = static_cast<std::size_t>(op.op);
+    for (const double size : {op.read_bytes, op.write_bytes, op.macs, op.calls}) {
+      constexpr std::size_t kFactor = 1'000'003;
+      hash = hash * kFactor ^ std::hash<double>()(size);
+    }
+    const auto [begin, end] = seen.equal_range(hash);
+    const auto same = std::find_if(begin, end, [&](const auto& place) { return ops.different[place.second] == op; });
+    ops.places.push_back(same == end ? ops.different.size() : same->second);
+    if (same != end) continue;
+    seen.emplace(hash, ops.different.size());
+    ops.different.push_back(op);
+  }
+  return ops;
 }
+
+const Predictor::Ops& Predictor::ops_for(const TargetDevice& device) const { return device.is_gpu ? on_gpu_ : on_cpu_; }
 
 std::array<double, kOpClassCount> Predictor::class_seconds(const Ceilings& ceilings,
                                                            const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   std::array<double, kOpClassCount> seconds{};
-  for (const auto& op : features_for(device)) {
-    seconds[static_cast<std::size_t>(op.op)] += op.calls * kernel_seconds(op, device);
-  }
+  const auto& ops = ops_for(device);
+  const auto of_ops = roofprof::op_seconds(ops.different, device);
+  for (const auto place : ops.places) seconds[static_cast<std::size_t>(ops.different[place].op)] += of_ops[place];
   return seconds;
 }
 
 std::vector<std::string_view> Predictor::op_classes() const {
   std::vector<std::string_view> classes;
-  for (const auto& op : on_gpu_) {
+  for (const auto& op : on_gpu_.all) {
     const bool takes_time = op.is_known && !op.is_free;
     classes.push_back(takes_time ? kOpClassNames[static_cast<std::size_t>(op.op)] : std::string_view());
   }
@@ -333,7 +352,12 @@ std::vector<std::string_view> Predictor::op_classes() const {
 
 std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
-  return roofprof::op_seconds(features_for(device), device);
+  const auto& ops = ops_for(device);
+  const auto of_different = roofprof::op_seconds(ops.different, device);
+  std::vector<double> seconds;
+  seconds.reserve(ops.places.size());
+  for (const auto place : ops.places) seconds.push_back(of_different[place]);
+  return seconds;
 }
 
 std::vector<Margins> Predictor::op_margins(const Ceilings& ceilings, const PredictionParameters& parameters) const {
@@ -349,18 +373,29 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
   LaunchClocks clocks(options_, parameters.gpu.host, device.is_gpu);
   PredictedTotal total;
   const auto steps = static_cast<double>(steps_);
+  struct Kernel {
+    double seconds;
+    Margins margins;
+    bool compute_bound;
+  };
+  const auto& features = ops_for(device);
+  std::vector<Kernel> kernels;
+  kernels.reserve(features.different.size());
+  for (const auto& op : features.different) {
+    kernels.push_back({kernel_seconds(op, device), margins_of(op, device), is_compute_bound(op, device)});
+  }
   std::vector<double> ops;  // of a step
   Deviation below;
   Deviation above;
-  for (const auto& op : features_for(device)) {
-    const double kernel = kernel_seconds(op, device);
+  for (std::size_t i = 0; i < features.all.size(); ++i) {
+    const auto& op = features.all[i];
+    const auto& [kernel, margins, compute_bound] = kernels[features.places[i]];
     const double seconds = op.calls * kernel + clocks.launch(op, kernel);
-    const auto margins = margins_of(op, device);
     total.seconds += seconds;
     if (plan_) ops.push_back(seconds / steps);
     below.add(seconds * (1 - margins.low));
     above.add(seconds * (margins.high - 1));
-    if (is_compute_bound(op, device)) total.compute_bound += seconds;
+    if (compute_bound) total.compute_bound += seconds;
   }
   if (plan_) {
     for (const auto& times : collective_times(*plan_, ops, options_.ranks, ceilings, parameters)) {

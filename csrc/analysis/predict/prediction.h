@@ -62,7 +62,14 @@ class Predictor {
   PredictedTotal total(const Ceilings& ceilings, const PredictionParameters& parameters) const;
 
  private:
-  const std::vector<OpFeatures>& features_for(const TargetDevice& device) const;
+  // Ops and, for each, its place among those that differ from each other: the layers of a model repeat.
+  struct Ops {
+    std::vector<OpFeatures> all;
+    std::vector<OpFeatures> different;
+    std::vector<std::size_t> places;
+  };
+  static Ops sorted_out(std::vector<OpFeatures> all);
+  const Ops& ops_for(const TargetDevice& device) const;
 
   PredictionOptions options_;
   std::int64_t batch_ = 0;
@@ -72,8 +79,8 @@ class Predictor {
   std::string words_;
   std::optional<RankPlan> plan_;  // of several ranks
   // The features on a GPU, and on a CPU, where autocast adds nothing.
-  std::vector<OpFeatures> on_gpu_;
-  std::vector<OpFeatures> on_cpu_;
+  Ops on_gpu_;
+  Ops on_cpu_;
 };
 
 }  // namespace roofprof

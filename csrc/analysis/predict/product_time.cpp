@@ -60,9 +60,14 @@ class Product {
         kernels_(kernels_of(device)),
         processors_(device.multiprocessors > 0 ? device.multiprocessors : kUsualMultiprocessors),
         batch_(std::max(op.batch, 1.0)),
-        tile_side_(numbers_.tile_side * share_of_rate(device)) {
+        tile_side_(numbers_.tile_side) {
     const auto& of_class = device.of_class(op.op);
     double share = of_class.of_peak * kernels_.of_peak;
+    constexpr double kNearlyAll = 0.9;
+    if (const double part = share_of_rate(device); part < kNearlyAll) {
+      tile_side_ *= part;
+      share *= numbers_.geforce;
+    }
     if (const auto* fp16 = device.ceilings->compute_for(DType::fp16); fp16 != nullptr) {
       // What was measured as a roof is not exceeded.
       if (fp16->provenance.source != "published") share = std::min(share, 1.0);
@@ -70,6 +75,11 @@ class Product {
     if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
     // Of a multiply-add on one multiprocessor, at the rate that all have together.
     seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
+    constexpr double kHalf = 2;
+    const bool odd = std::fmod(op.depth, 2) != 0 || std::fmod(op.width, 2) != 0;
+    if (odd && op.element_bytes == kHalf) {
+      seconds_per_mac_ = std::max(seconds_per_mac_, processors_ / (numbers_.odd_macs * device.cycles));
+    }
     const double bandwidth = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
     const double elements = op.op == OpClass::linear ? batch_ * op.width * op.depth : 0;
     const double element_bytes = op.element_bytes > 0 ? op.element_bytes : 1;  // of int8, else
@@ -109,7 +119,7 @@ class Product {
     const double depth = std::ceil(op_.depth / splits / kStep) * kStep;
     // A tile loads a row and a column for each step of its depth; small ones wait for that.
     const double macs = std::max(tile.rows * tile.width, (tile.rows + tile.width) / 2 * tile_side_);
-    const double one = depth * std::max(macs * seconds_per_mac_, step_seconds_) + numbers_.tile_latency;
+    const double one = depth * std::max(macs * seconds_per_mac_, step_seconds_) + latency(tile, tiles * splits);
     const double waves = std::max(tiles * splits / processors_, 1.0);
     Part part;
     part.compute = output_seconds_ + one * std::lerp(waves, std::ceil(waves), kernels_.last_wave);
@@ -117,6 +127,14 @@ class Product {
     const auto [shorter, longer] = std::minmax(part.compute, memory_seconds_);
     part.estimate = longer > 0 ? longer + kBoth * shorter * shorter / longer + part.split : part.split;
     return part;
+  }
+
+  // In a batch of products, as many small tiles as a multiprocessor holds wait at the same time.
+  double latency(const Tile& tile, double tiles) const {
+    if (batch_ <= 1 || tiles <= processors_) return numbers_.tile_latency;
+    constexpr double kAlone = 64 * 128;
+    const double others = std::min(kAlone / (tile.rows * tile.width), tiles / processors_);
+    return numbers_.tile_latency / std::clamp(others, 1.0, std::max(numbers_.batched_tiles, 1.0));
   }
 
   static constexpr double kStep = 32;    // of the depth

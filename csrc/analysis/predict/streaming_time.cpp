@@ -9,7 +9,6 @@ namespace roofprof {
 namespace {
 
 constexpr double kInstructionsPerClock = 128;  // thread instructions that a multiprocessor starts
-constexpr double kFlopsPerLane = 2;            // in a clock
 
 // What a kernel does with the rows of a norm or a softmax, each in a block of threads.
 struct RowKernel {
@@ -47,8 +46,8 @@ RowKernel softmax_kernel(const OpFeatures& op, const StreamingParameters& number
   return {op.rows * threads * (steps * vector + left * 4) * numbers.long_softmax_instructions, 2, threads};
 }
 
-double instructions_per_second(const TargetDevice& device, const AchievedShare& architecture) {
-  return vector_peak(device) / kFlopsPerLane * kInstructionsPerClock / architecture.fp32_lanes;
+double instruction_seconds(double instructions, const TargetDevice& device) {
+  return instructions / (kInstructionsPerClock * device.cycles);
 }
 
 // Returns the share of a row that is no longer in the caches when its block reads it again. All rows that are at work
@@ -72,7 +71,7 @@ double row_seconds(const OpFeatures& op, double share, const TargetDevice& devic
               std::min(device.dram * share, device.dram_roof);
   }
   if (op.after_permutation) memory *= numbers.permuted;
-  return together(kernel.instructions / instructions_per_second(device, architecture), memory, device.gpu->overlap);
+  return together(instruction_seconds(kernel.instructions, device), memory, device.gpu->overlap);
 }
 
 }  // namespace
@@ -88,6 +87,11 @@ double streaming_seconds(const OpFeatures& op, const TargetDevice& device) {
     compute = seconds_at_peaks(op, device) / of_class.of_peak;
   }
   const auto& numbers = device.gpu->streaming;
+  if (op.indexed_elements > 0 && !op.in_chain) {
+    const bool joins = op.op == OpClass::concatenation;
+    const double each = joins ? numbers.concatenation_instructions : numbers.index_instructions;
+    compute = std::max(compute, instruction_seconds(op.indexed_elements * each, device));
+  }
   double memory = traffic_seconds(op.read_bytes, op.write_bytes, of_class.of_bandwidth, device);
   // Other norms have one kernel for the statistics and one for the result.
   if (op.op == OpClass::row_norm && !op.in_chain)
@@ -98,8 +102,11 @@ double streaming_seconds(const OpFeatures& op, const TargetDevice& device) {
   return seconds;
 }
 
-double copy_seconds(double bytes, const TargetDevice& device) {
-  return traffic_seconds(bytes, bytes, device.of_class(OpClass::copy).of_bandwidth, device);
+double ordering_seconds(double bytes, double elements, const TargetDevice& device) {
+  const double instructions = elements * device.gpu->streaming.index_instructions;
+  return together(instruction_seconds(instructions, device),
+                  traffic_seconds(bytes, bytes, device.of_class(OpClass::copy).of_bandwidth, device),
+                  device.gpu->overlap);
 }
 
 double cast_seconds(double bytes, const TargetDevice& device) {

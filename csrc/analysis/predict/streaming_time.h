@@ -10,8 +10,8 @@ namespace roofprof {
 // Returns the seconds of the kernel of one call, without its floor.
 double streaming_seconds(const OpFeatures& op, const TargetDevice& device);
 
-// Returns the seconds in which a tensor of so many bytes is read and written.
-double copy_seconds(double bytes, const TargetDevice& device);
+// Returns the seconds in which a permuted tensor of so many bytes is copied into order.
+double ordering_seconds(double bytes, double elements, const TargetDevice& device);
 
 // Returns the seconds of casts to half the width that read and write so many bytes.
 double cast_seconds(double bytes, const TargetDevice& device);

@@ -158,6 +158,8 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
     device.cache_bandwidth = l2->bytes_per_second * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;
   }
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
+  constexpr double kFlopsPerLane = 2;
+  device.cycles = vector_peak(device) / kFlopsPerLane / (share != nullptr ? *share : AchievedShare{}).fp32_lanes;
   return device;
 }
 

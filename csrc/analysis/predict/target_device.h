@@ -43,6 +43,7 @@ struct TargetDevice {
   double cache_capacity = 0;         // of the last cache, also where what ops find there is not known in general
   double cache_roof = 0;             // bytes per second of its roof; 0: not known
   double multiprocessors = 0;        // 0: not known
+  double cycles = 0;                 // clock cycles in a second, of all multiprocessors together
   std::vector<std::string> remarks;  // what was taken in place of what is not known
 
   const ClassParameters& of_class(OpClass op) const { return parameters_of(is_gpu ? gpu->classes : cpu->classes, op); }

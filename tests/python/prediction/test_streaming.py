@@ -116,6 +116,37 @@ def test_twice_the_bandwidth_halves_the_time():
     assert relu("H100 SXM", 2**30) / relu("H100 SXM", 2**30, bandwidth=2.0) == pytest.approx(2, rel=1e-3)
 
 
+class Scaled(nn.Module):
+    """A product with another tensor of the same shape, or one of a row."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.scale = nn.Parameter(torch.empty(*shape))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+@pytest.mark.parametrize(("card", "slower"), [("H100 SXM", True), ("RTX 4090", False)])
+def test_finding_elements_takes_longer_than_fast_memory(card, slower):
+    """For each element that is broadcast its place is computed."""
+    size, width = 2**16, 1024
+    whole = seconds(card, lambda: Scaled(size, width), size, width, dtype=torch.half)
+    row = seconds(card, lambda: Scaled(width), size, width, dtype=torch.half)  # two thirds of the bytes
+    assert (row > 0.9 * whole) == slower
+    assert row < 2 * whole
+
+
+def test_a_clone_puts_in_order_what_is_permuted():
+    class Ordered(nn.Module):
+        def forward(self, x):
+            return x.transpose(0, 1).contiguous()
+
+    elements = 2**26
+    time = seconds("H100 SXM", Ordered, 2**13, 2**13, dtype=torch.half)
+    assert time > 1.5 * 4 * elements / bandwidth("H100 SXM")
+
+
 # ---- measured kernels
 
 
