@@ -35,11 +35,11 @@ double* number_at(Struct& object, std::string_view path) {
   double* found = nullptr;
   for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) {
     if (name != first) return;
-    auto& value = object.*member;
-    if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, double>) {
-      if (rest.empty()) found = &value;
-    } else if constexpr (HasMembers<std::remove_cvref_t<decltype(value)>>) {
-      found = number_at(value, rest);
+    using Value = std::remove_cvref_t<decltype(object.*member)>;
+    if constexpr (std::same_as<Value, double>) {
+      if (rest.empty()) found = &(object.*member);
+    } else if constexpr (HasMembers<Value>) {
+      found = number_at(object.*member, rest);
     }
   });
   return found;

@@ -68,9 +68,9 @@ class Product {
       tile_side_ *= part;
       share *= numbers_.geforce;
     }
-    if (const auto* fp16 = device.ceilings->compute_for(DType::fp16); fp16 != nullptr) {
-      // What was measured as a roof is not exceeded.
-      if (fp16->provenance.source != "published") share = std::min(share, 1.0);
+    const auto* fp16 = device.ceilings->compute_for(DType::fp16);
+    if (fp16 != nullptr && fp16->provenance.source != "published") {
+      share = std::min(share, 1.0);  // what was measured as a roof is not exceeded
     }
     if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
     // Of a multiply-add on one multiprocessor, at the rate that all have together.
@@ -99,9 +99,9 @@ class Product {
     Part best;
     for (const auto& tile : kTiles) {
       const double tiles = batch_ * std::ceil(op_.rows / tile.rows) * std::ceil(op_.width / tile.width);
-      best = better(best, part(tile, tiles, 1));
+      take_better(best, part(tile, tiles, 1));
       const double splits = std::min(std::floor(processors_ / tiles), std::floor(op_.depth / kLeastDepth));
-      if (splits > 1) best = better(best, part(tile, tiles, splits));
+      if (splits > 1) take_better(best, part(tile, tiles, splits));
     }
     return best.split + together(best.compute, memory_seconds_, numbers_.overlap);
   }
@@ -113,7 +113,9 @@ class Product {
     double split = 0;
     double estimate = std::numeric_limits<double>::infinity();
   };
-  static const Part& better(const Part& one, const Part& other) { return other.estimate < one.estimate ? other : one; }
+  static void take_better(Part& best, const Part& other) {
+    if (other.estimate < best.estimate) best = other;
+  }
 
   Part part(const Tile& tile, double tiles, double splits) const {
     const double depth = std::ceil(op_.depth / splits / kStep) * kStep;

@@ -114,8 +114,7 @@ void bind_prediction(py::module_& module) {
         return collective_seconds(kind, size, ranks, ceilings, parameters);
       },
       py::arg("collective"), py::arg("size"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"));
-  module.def(
-      "prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
+  module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
 
 }  // namespace roofprof::python
