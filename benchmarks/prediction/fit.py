@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
