@@ -57,7 +57,6 @@ SHARED: dict[tuple[str, ...], tuple[float, float]] = {
     ("convolution", "width"): (16.0, 0.5),
     ("convolution", "unaligned"): (0.7, 0.3),
     ("convolution", "depthwise_exponent"): (1.0, 0.3),
-    ("product", "geforce"): (1.1, 0.1),
     ("streaming", "index_instructions"): (90.0, 0.1),  # of an H100's kernels (traces.py)
     ("streaming", "concatenation_instructions"): (125.0, 0.1),
     ("streaming", "permuted"): (1.3, 0.3),
