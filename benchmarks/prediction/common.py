@@ -122,13 +122,14 @@ def roofline(roofs: _C.Ceilings, dtype: str, operations: np.ndarray, moved: np.n
     return np.maximum(operations / peak, moved / bandwidth)
 
 
-def op_roofline(roofs: _C.Ceilings, op: dict[str, Any], size: float = 1) -> float:
-    """Return max(operations / peak, bytes / bandwidth) of all calls of a report's op; elements are `size` as large."""
+def op_rooflines(roofs: _C.Ceilings, ops: Sequence[dict[str, Any]], size: float = 1) -> np.ndarray:
+    """Return max(operations / peak, bytes / bandwidth) of a report's ops, of elements `size` as large."""
     peaks = {peak.dtype: peak.operations_per_second for peak in roofs.compute}
     bandwidth = next(level.bytes_per_second for level in roofs.memory if level.level == "DRAM")
-    work = op["work"]
-    compute = sum(number / peaks.get(dtype, peaks["fp32"]) for dtype, number in work["operations"].items())
-    return float(max(compute, size * (work["read_bytes"] + work["write_bytes"]) / bandwidth))
+    works = [op["work"] for op in ops]
+    compute = [sum(n / peaks.get(dtype, peaks["fp32"]) for dtype, n in work["operations"].items()) for work in works]
+    moved = np.array([work["read_bytes"] + work["write_bytes"] for work in works], float)
+    return np.maximum(compute, size * moved / bandwidth)
 
 
 # ---- errors

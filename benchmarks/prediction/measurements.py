@@ -18,10 +18,11 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from common import op_roofline
+from common import op_rooflines
 
 from roofprof import _C
 
@@ -154,12 +155,16 @@ class Case:
 
     def roofline(self, counts: Path) -> float:
         """Return the sum over all ops of max(operations / peak, bytes / bandwidth)."""
-        file = _count_file(counts, self.measured)
+        file, device = _count_file(counts, self.measured), self.measured.device
         batch = int(file.name.removesuffix(".json.gz").rpartition("__")[2])
-        roofs = roofs_of(self.measured.device)
-        size = 2 if _table(self.measured.device).kind == "cpu" else 1  # counted in half
-        ops = json.loads(gzip.decompress(file.read_bytes()))["ops"]
-        return self.measured.batch / batch * sum(op_roofline(roofs, op, size) for op in ops)
+        return self.measured.batch / batch * _roofline_of(file, _table(device).card or device)
+
+
+@cache
+def _roofline_of(file: Path, device: str) -> float:
+    ops = json.loads(gzip.decompress(file.read_bytes()))["ops"]
+    size = 2 if _table(device).kind == "cpu" else 1  # counted in half
+    return float(op_rooflines(roofs_of(device), ops, size).sum())
 
 
 def cases(tables: Path, counts: Path, device: str) -> list[Case]:

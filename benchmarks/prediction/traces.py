@@ -18,7 +18,7 @@ from typing import Any
 
 import common
 import numpy as np
-from common import DATA, Line, op_roofline, parameters_of
+from common import DATA, Line, op_rooflines, parameters_of
 
 import roofprof
 from roofprof.predict.calibration.measured_kernels import of_report
@@ -33,10 +33,11 @@ def judged(traces: Path, file: dict[str, Any]) -> Iterator[Line]:
     for path in sorted((traces / "tracelens" / "h100").glob("*.json.gz")):
         report = roofprof.from_trace(path)
         ops, kernels = report.to_dict()["ops"], of_report(report)
+        roofline = op_rooflines(roofs, ops)
         margins = kernels.predictor.op_margins(roofs, parameters)
         rows = np.array(
             [
-                (seconds, op_roofline(roofs, ops[place]), predicted, *margins[place])
+                (seconds, roofline[place], predicted, *margins[place])
                 for seconds, place, predicted in zip(
                     kernels.seconds, kernels.places, kernels.predicted(roofs, parameters), strict=True
                 )

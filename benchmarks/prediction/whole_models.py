@@ -22,7 +22,7 @@ import common
 import numpy as np
 import torch
 import vector_products
-from common import DATA, Line, op_roofline, parameters_of
+from common import DATA, Line, op_rooflines, parameters_of
 
 import roofprof
 from roofprof import _C
@@ -110,7 +110,7 @@ class Predictors:
     def roofline(self, case: Case) -> float:
         """Return the sum over all ops of max(operations / peak, bytes / bandwidth)."""
         roofs = _C.published_ceilings(case.card)
-        return sum(op_roofline(roofs, op) for op in self.ops[case.count])
+        return float(op_rooflines(roofs, self.ops[case.count]).sum())
 
     def _predictor(self, case: Case) -> _C.Predictor:
         mode = "compiled" if case.kind == "compiled" else "eager"

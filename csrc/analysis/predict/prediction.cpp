@@ -362,8 +362,9 @@ std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const Predic
 
 std::vector<Margins> Predictor::op_margins(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
+  const auto& ops = ops_for(device);
   std::vector<Margins> margins;
-  for (const auto& op : features_for(device)) margins.push_back(margins_of(op, device));
+  for (const auto place : ops.places) margins.push_back(margins_of(ops.different[place], device));
   return margins;
 }
 
