@@ -19,10 +19,16 @@ TEST(PredictedInWords, AreReadBackAsTheSameOptions) {
 
   options.precision = DType::bf16;
   options.batch = 8;
-  options.compiled = true;
+  options.mode = LaunchMode::compiled;
   options.bandwidth = 1.5;
   EXPECT_EQ(words_of(options), "in bf16, batch 8, compiled, with 1.5 x its bandwidth");
   EXPECT_EQ(options_in_words(words_of(options)), options);
+
+  options.mode = LaunchMode::graph;
+  options.host_seconds = 1.0 / 3;
+  options.ranks = 8;
+  options.parallel = Parallel::fsdp;
+  EXPECT_EQ(options_in_words(words_of(options)), options) << words_of(options);
 
   options.counted_under_autocast = true;
   options.autocast = DType::fp16;

@@ -61,6 +61,7 @@ class PlainDevice {
     device.peak[static_cast<std::size_t>(DType::fp32)] = device.vector_peak = 1e12;
     device.peak[static_cast<std::size_t>(DType::fp16)] = 1e13;
     device.dram = device.dram_roof = 1e11;
+    device.cycles = 1e30;  // no instruction takes time
   }
   PlainDevice(const PlainDevice&) = delete;
   PlainDevice& operator=(const PlainDevice&) = delete;
