@@ -53,6 +53,7 @@ class CardFacts:
     l2_bytes: Final[int]
     memory_bytes: Final[int]
     tdp_watts: Final[float]
+    inline_ecc: Final[bool]  # its memory holds error correction among the data
     link: Final[str]
     link_bytes_per_second: Final[float]
 

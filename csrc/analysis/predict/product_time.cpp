@@ -66,7 +66,7 @@ class Product {
     constexpr double kNearlyAll = 0.9;
     if (const double part = share_of_rate(device); part < kNearlyAll) {
       tile_side_ *= part;
-      share *= numbers_.geforce;
+      if (share < 1) share = std::min(share * numbers_.geforce, 1.0);
     }
     const auto* fp16 = device.ceilings->compute_for(DType::fp16);
     if (fp16 != nullptr && fp16->provenance.source != "published") {

@@ -258,6 +258,7 @@ def test_each_key_is_needed(timed):
     derived = {"generator", "units", "coverage", "total", "rows", "regions", "flops_utilization", "kernels", "advice"}
     later = {
         "bypass_sought",
+        "common_error",
         "within",
         "imported",
         "prediction",
