@@ -1,6 +1,7 @@
 #include "analysis/predict/parameters.h"
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <stdexcept>
 #include <type_traits>
@@ -62,6 +63,10 @@ void set_number(std::string_view name, double value, GpuParameters& gpu, Achieve
   if (number == nullptr) {
     throw std::invalid_argument("the prediction has no number '" + shown(name) +
                                 "', which the roofs' calibration gives");
+  }
+  if (!(value > 0) || !std::isfinite(value)) {
+    throw std::invalid_argument("the calibration's number '" + shown(name) + "' must be above 0, not " +
+                                short_text(value, 6));
   }
   *number = value;
 }

@@ -85,14 +85,15 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="fp16 and bf16 throughout; without it parameters are taken to be in fp32, under autocast",
     )
-    parser.add_argument(
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
         "--mode",
         choices=["eager", "graph", "compiled"],
         default="eager",
         help="eager: the device waits where the host launches ops more slowly; graph: a CUDA graph is replayed; "
         "compiled: elementwise ops that follow each other are fused, and nothing waits for the host",
     )
-    parser.add_argument(
+    modes.add_argument(
         "--compiled", dest="mode", action="store_const", const="compiled", help="the same as --mode compiled"
     )
     parser.add_argument(
@@ -107,9 +108,8 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parallel",
         choices=["ddp", "fsdp", "tp"],
-        default="ddp",
         help="how they share it: samples (ddp), and parameters (fsdp), or the products of each block (tp); "
-        "default: %(default)s",
+        "default: ddp",
     )
 
 
@@ -124,6 +124,8 @@ def _host(text: str) -> float | Literal["measured"]:
 
 def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
     """Return the options as :meth:`Report.predict` takes them."""
+    if arguments.parallel and arguments.ranks == 1:
+        raise CommandError("--parallel is about several ranks: give --ranks as well")
     return {
         "precision": arguments.precision,
         "bandwidth": arguments.bandwidth,
@@ -132,7 +134,7 @@ def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
         "mode": arguments.mode,
         "host": arguments.host,
         "ranks": arguments.ranks,
-        "parallel": arguments.parallel,
+        "parallel": arguments.parallel or "ddp",
     }
 
 

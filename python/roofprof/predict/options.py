@@ -23,6 +23,9 @@ _SHORT = {
 }
 
 
+_KINDS = {str: "word", bool: "truth value, True or False", float: "number"}
+
+
 class OptionsOfCalls(TypedDict, total=False):
     """The options of predictions for calls of any size."""
 
@@ -66,10 +69,20 @@ def compiled_options(options: Options) -> _report.PredictionOptions:
         raise TypeError(f"batch is a whole number, not {batch!r}")
     if batch is not None and batch >= 2**63:
         raise ValueError(f"batch {batch} is larger than any that there can be")
-    ranks = given.get("ranks", 1)
-    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks < 2**31:
-        raise TypeError(f"ranks is a whole number from 1 on, not {ranks!r}")
+    _check_kinds(given)
     return _report.PredictionOptions(**given, host_seconds=seconds)  # type: ignore[misc]  # host is not in it
+
+
+def _check_kinds(given: Options) -> None:
+    ranks = given.get("ranks", 1)
+    if isinstance(ranks, bool) or not isinstance(ranks, int):
+        raise TypeError(f"ranks is a whole number, not {ranks!r}")
+    if not 1 <= ranks < 2**31:
+        raise ValueError(f"ranks must be 1 or more, and below {2**31}, not {ranks}")
+    for option, kind in (("mode", str), ("parallel", str), ("autocast", bool), ("bandwidth", float), ("peak", float)):
+        value = given.get(option, kind())
+        if not isinstance(value, (kind, int) if kind is float else kind):
+            raise TypeError(f"{option} is a {_KINDS[kind]}, not {value!r}")
 
 
 Device: TypeAlias = "str | Path | _report.Ceilings"

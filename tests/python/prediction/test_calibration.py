@@ -99,7 +99,7 @@ def test_the_command(tmp_path, capsys):
         ("m,n,seconds\n1,2,3\n", "lacks the column k, dtype"),
         ("m,n,k,dtype,ms\n1,2,x,bf16,1\n", "line 2 has a size or a time that is no number"),
         ("m,n,k,dtype,ms\n1,2,3,bf16,-1\n", "line 2 has a size or a time that is not above 0"),
-        ("m,n,k,dtype,ms\n1,2,3,int3,1\n", "no row has a type that torch has a product of"),
+        ("m,n,k,dtype,ms\n1,2,3,int3,1\n", "no row has a type that a product can be measured in"),
         ("m,n,k,dtype,ms\n16,16,16,bf16,1\n", "no class of ops was measured with 8 shapes or more"),
         ("", "lacks the column m, n, k, dtype"),
     ],
@@ -111,6 +111,15 @@ def test_tables_that_are_none(tmp_path, text, words, capsys):
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1
+
+
+def test_times_that_are_not_the_devices(tmp_path, capsys):
+    """The same times in another unit than the column says: refused, and nothing is written."""
+    slow = {of: 1e4 * seconds for of, seconds in made_up({"achieved.product.launch": 9e-6}).items()}
+    path, out = table(tmp_path / "t.csv", slow), tmp_path / "roofs.json"
+    assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(out)]) == 2
+    assert f"these are no times of {DEVICE}" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_reports_without_times_of_kernels(tmp_path, capsys):

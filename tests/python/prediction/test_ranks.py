@@ -279,7 +279,9 @@ def test_what_ranks_need(transformer, inference):
         inference.predict(CARD, ranks=3, parallel="tp")
     with pytest.raises(ValueError, match="parallel must be"):
         transformer.predict(CARD, ranks=2, parallel="pp")
-    for ranks in (0, True, 2.0):
+    with pytest.raises(ValueError, match="ranks must be 1 or more"):
+        transformer.predict(CARD, ranks=0)
+    for ranks in (True, 2.0):
         with pytest.raises(TypeError, match="ranks is a whole number"):
             transformer.predict(CARD, ranks=ranks)
     with pytest.raises(ValueError, match="measured network"):

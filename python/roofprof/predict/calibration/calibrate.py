@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _DATA = Path(__file__).parents[2] / "data" / "prediction.json"
 _SPREAD = 0.3  # of the logarithm of a number, which is expected to be that of the device's architecture
 _FEWEST = 8  # shapes of a class that say something about it
+_DOUBTFUL = 0.5  # a median error of what was held out: no device is that far from its architecture
+_FURTHEST = 6.0  # times a number as it is expected, either way
 _FOLDS = 2  # in turn, one is held out
 _VECTOR = ("achieved.vector", "achieved.vector_picojoules", "vector_product.load", "vector_product.prologue")
 # The numbers that the kernels of each class say something about, those of one architecture among them. A class that is
@@ -97,6 +99,8 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
                 held_out[fold == out] = np.array(kernels.predicted(plain))[fold == out]
         unfitted = np.array(kernels.predicted(plain))
         before, error = np.abs(unfitted / seconds - 1), np.abs(held_out / seconds - 1)
+        if np.median(error) > _DOUBTFUL:
+            raise ValueError(_doubtful(f"half of the {kernels.name} kernels are off by {np.median(error):.0%}", roofs))
         if np.median(error) < np.median(before):
             numbers = _fit(plain, kernels, np.full(len(seconds), True), numbers)
             low, high = np.quantile(seconds / held_out, (0.1, 0.9))
@@ -153,7 +157,14 @@ def _fit(
         return seconds
 
     found = fitted(predicted, np.array(kernels.seconds())[chosen], priors)
+    for name, value, (expected, _) in zip(names, found, priors, strict=True):
+        if not 1 / _FURTHEST < value / expected < _FURTHEST:
+            raise ValueError(_doubtful(f"{name} would be {value:g} in place of {expected:g}", roofs))
     return {**known, **dict(zip(names, found, strict=True))}
+
+
+def _doubtful(why: str, roofs: _report.Ceilings) -> str:
+    return f"with a fit {why}: these are no times of {roofs.device}, or they have another unit than their column says"
 
 
 def _with(

@@ -24,6 +24,7 @@ _DTYPES = {
     "half": "float16",
     "fp32": "float32",
 }
+_MOST = 2**30
 # A module keeps the shapes of some dozens of calls of an op.
 _CALLS = 25
 
@@ -80,10 +81,21 @@ def of_table(path: Path) -> MeasuredKernels:
     no product of are left out. Raises ValueError, one sentence, for a table that lacks a column, has a cell that is no
     number, or has no row that can be used.
     """
+    try:
+        measured = _rows_of(path)
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
+        raise ValueError(f"{path}: it is no table in CSV: {error}") from None
+    if not measured:
+        raise ValueError(f"{path}: no row has a type that a product can be measured in: {', '.join(_DTYPES)}")
+    return products(measured)
+
+
+def _rows_of(path: Path) -> dict[str, dict[tuple[int, int, int], float]]:
     measured: dict[str, dict[tuple[int, int, int], float]] = {}
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as text:
+    how: dict[str, Any] = {"newline": "", "encoding": "utf-8-sig"}
+    with gzip.open(path, "rt", **how) if path.suffix == ".gz" else path.open(**how) as text:
         lines = csv.DictReader(text)
-        names = lines.fieldnames or []
+        names = lines.fieldnames = [name.strip() for name in lines.fieldnames or []]
         unit = next((name for name in TIMES if name in names), None)
         dtype_column = next((name for name in ("dtype", "gemm_dtype") if name in names), None)
         lacking = [name for name in ("m", "n", "k") if name not in names]
@@ -101,12 +113,13 @@ def of_table(path: Path) -> MeasuredKernels:
                 raise ValueError(f"{path}: line {number} has a size or a time that is no number") from None
             if min(sizes) < 1 or not 0 < seconds < float("inf"):
                 raise ValueError(f"{path}: line {number} has a size or a time that is not above 0")
-            dtype = _DTYPES.get(line[dtype_column], line[dtype_column])
+            if max(sizes) >= _MOST:
+                raise ValueError(f"{path}: line {number} has a size of {_MOST} or more, which no product has")
+            name = (line[dtype_column] or "").strip().lower().removeprefix("torch.")
+            dtype = _DTYPES.get(name, name)
             if dtype in _DTYPES.values():
                 measured.setdefault(dtype, {})[sizes] = seconds
-    if not measured:
-        raise ValueError(f"{path}: no row has a type that torch has a product of: {', '.join(_DTYPES)}")
-    return products(measured)
+    return measured
 
 
 def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> MeasuredKernels:
