@@ -314,7 +314,7 @@ Predictor::Ops Predictor::sorted_out(std::vector<OpFeatures> all) {
   ops.all = std::move(all);
   std::unordered_multimap<std::size_t, std::size_t> seen;  // places by hash
   for (const auto& op : ops.all) {
-    std::size_t hash = static_cast<std::size_t>(op.op);
+    auto hash = static_cast<std::size_t>(op.op);
     for (const double size : {op.read_bytes, op.write_bytes, op.macs, op.calls}) {
       constexpr std::size_t kFactor = 1'000'003;
       hash = hash * kFactor ^ std::hash<double>()(size);
