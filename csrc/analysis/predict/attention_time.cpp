@@ -32,21 +32,15 @@ struct Processors {
   double cache = 0;         // bytes per second of the last cache for each
 };
 
-const AchievedShare& facts_of(const TargetDevice& device) {
-  static const AchievedShare kUsual;
-  return device.achieved != nullptr ? *device.achieved : kUsual;
-}
-
 Processors processors_of(const OpFeatures& op, const TargetDevice& device) {
-  const AchievedShare& facts = facts_of(device);
-  constexpr double kUsualClock = 1.9e9;    // where the number of multiprocessors is not known
-  constexpr double kCacheOfOne = 45e9;     // bytes per second: least of the cards of which it is known
-  constexpr double kReserved = 28 * 1024;  // bytes of L1 that shared memory cannot have
-  const double vectors = vector_peak(device);
+  const AchievedShare& facts = architecture_of(device);
+  constexpr double kUsualClock = 1.9e9;         // where the number of multiprocessors is not known
+  constexpr double kCacheOfOne = 45e9;          // bytes per second: least of the cards of which it is known
+  constexpr double kReserved = 28 * 1024;       // bytes of L1 that shared memory cannot have
   const double a_clock = 2 * facts.fp32_lanes;  // operations, each a multiplication and an addition
   Processors found;
-  found.count = device.multiprocessors > 0 ? device.multiprocessors : std::max(vectors / (a_clock * kUsualClock), 1.0);
-  found.clock = vectors / (a_clock * found.count);
+  found.count = device.multiprocessors > 0 ? device.multiprocessors : std::max(device.cycles / kUsualClock, 1.0);
+  found.clock = device.cycles / found.count;
   found.query_rows = facts.query_rows;
   found.exponentials = facts.exponentials * found.clock;
   found.arithmetic = a_clock * found.clock;
@@ -83,7 +77,7 @@ double misses_of(double bytes, const TargetDevice& device) {
 // Returns the seconds of all bytes from DRAM or the last cache.
 double tensors_seconds(double bytes, double misses, const Processors& on, const TargetDevice& device) {
   const auto& numbers = device.gpu->attention;
-  const double dram = std::min(device.dram * numbers.of_dram, device.dram_roof);
+  const double dram = dram_bandwidth(numbers.of_dram, device);
   return bytes * (misses / dram + (1 - misses) / (on.cache * on.count * numbers.of_cache));
 }
 
@@ -165,7 +159,7 @@ double attention_floor(const OpFeatures& op, const TargetDevice& device) {
   if (op.op == OpClass::unfused_attention) return device.gpu->kernel_floor;
   const Processors on = processors_of(op, device);
   const double decoding = op.rows > 1 ? 0 : kernels_of(on, device).decoding_cycles;
-  return facts_of(device).attention_launch + decoding / on.clock;
+  return architecture_of(device).attention_launch + decoding / on.clock;
 }
 
 }  // namespace roofprof

@@ -41,6 +41,8 @@ const NetworkCeiling* measured_roof(CollectiveKind kind, std::int64_t ranks, con
 
 }  // namespace
 
+bool is_on_pcie(const CardFacts& facts) { return facts.link.starts_with("PCIe"); }
+
 double collective_seconds(CollectiveKind kind, double bytes, std::int64_t ranks, const Ceilings& ceilings,
                           const PredictionParameters& parameters) {
   constexpr double kNanosecond = 1e-9;
@@ -56,22 +58,20 @@ double collective_seconds(CollectiveKind kind, double bytes, std::int64_t ranks,
                                 "' are linked is not known: give roofs with a measured network");
   }
   const CollectiveParameters& known = parameters.collectives;
-  const auto share =
-      std::ranges::find(parameters.achieved, facts.compute_capability, &AchievedShare::compute_capability);
-  const bool has_share = share != parameters.achieved.end();
+  const AchievedShare& architecture = or_usual(parameters.achieved_on(facts.compute_capability));
   const auto n = static_cast<double>(ranks);
   const bool reduces = kind == CollectiveKind::all_reduce;
   const bool direct = kind == CollectiveKind::all_to_all;
   // Ranks on PCIe share their host, through which their data goes.
-  const double of_link = facts.link.starts_with("PCIe") ? known.of_pcie * 2 / n : known.of_fabric;
+  const double of_link = is_on_pcie(facts) ? known.of_pcie * 2 / n : known.of_fabric;
   // No part of an all_reduce is copied.
   const double own = reduces ? 0 : kReadAndWritten * bytes / n;
   double sending = wire / (facts.link_bytes_per_second * of_link) + own / (dram->bytes_per_second * known.of_memory);
-  if (reduces && has_share && ranks >= kSwitchRanks) sending /= share->switch_reduction;
+  if (reduces && ranks >= kSwitchRanks) sending /= architecture.switch_reduction;
   const double half = direct ? known.direct_bytes : known.ring_bytes;
   const double filling = wire <= 0 ? 0 : (direct ? known.direct_filling : known.ring_filling) * wire / (wire + half);
   const double latency = known.launch + known.step * steps_of(kind, n) + filling;
-  return latency * (has_share ? share->link_latency : 1) + sending;
+  return latency * architecture.link_latency + sending;
 }
 
 }  // namespace roofprof

@@ -9,6 +9,9 @@
 
 namespace roofprof {
 
+// Returns whether the devices of a machine reach each other through their host.
+bool is_on_pcie(const CardFacts& facts);
+
 // Returns the seconds of one call, from the last rank's call to its end. `bytes`: its size as nccl-tests defines it. By
 // the network's roof where one was measured of that collective and number of ranks, else by the device's link. Throws
 // std::invalid_argument where neither is known.

@@ -30,7 +30,7 @@ double cached(double bytes, const TargetDevice& device) {
 double traffic(double read, double write, double updated, double share, const TargetDevice& device) {
   const auto& curve = device.ceilings->curve;
   if (curve.empty()) {
-    return (cached(read, device) + cached(write, device)) / std::min(device.dram * share, device.dram_roof);
+    return (cached(read, device) + cached(write, device)) / dram_bandwidth(share, device);
   }
   const MemoryTraffic traffic{std::llround(read), std::llround(write), std::llround(std::min({updated, read, write}))};
   return (read + write) / (curve.bytes_per_second(traffic) * device.bandwidth_factor * std::min(share, 1.0));

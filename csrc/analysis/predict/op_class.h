@@ -40,6 +40,7 @@ inline constexpr std::array<std::string_view, kOpClassCount> kOpClassNames = {
     "reduction", "pooling",        "interpolation",  "concatenation",     "copy",           "other"};
 
 constexpr bool is_convolution(OpClass op) { return op >= OpClass::conv_pointwise && op <= OpClass::conv_depthwise; }
+constexpr bool is_product(OpClass op) { return op == OpClass::linear || op == OpClass::batched_matmul; }
 // Returns whether tensor cores compute the class.
 constexpr bool is_contraction(OpClass op) { return op <= OpClass::conv_grouped && op != OpClass::unfused_attention; }
 

@@ -49,8 +49,7 @@ double kernel_seconds(const OpFeatures& op, const TargetDevice& device) {
 }
 
 Margins margins_of(const OpFeatures& op, const TargetDevice& device) {
-  const bool product = op.op == OpClass::linear || op.op == OpClass::batched_matmul;
-  if (device.is_gpu && product && is_vector_product(op)) return vector_product_margins(op, device);
+  if (device.is_gpu && is_product(op.op) && is_vector_product(op)) return vector_product_margins(op, device);
   const auto& of_class = device.of_class(op.op);
   return {.low = of_class.low, .high = of_class.high};
 }
@@ -59,7 +58,7 @@ double floor_seconds(const OpFeatures& op, const TargetDevice& device) {
   if (op.is_free || !op.is_known || op.fused) return 0;
   if (!device.is_gpu) return cpu_floor(op, device);
   if (op.op == OpClass::attention) return attention_floor(op, device);
-  if (op.op == OpClass::linear || op.op == OpClass::batched_matmul) return product_floor(device);
+  if (is_product(op.op)) return product_floor(device);
   return is_convolution(op.op) ? device.gpu->convolution.floor : device.gpu->kernel_floor;
 }
 

@@ -274,7 +274,7 @@ class Planner {
     pass(forward_, blocks, units, Phase::forward);
     pass(backward_, blocks, units, Phase::backward);
     await_all();
-    for (const auto op : optimizer_) scale_work(data_.ops[op], 1 / n_);
+    for (const auto op : optimizer_) scale_work(data_.ops[op].work, 1 / n_);
     const Module& model = data_.modules.at(index_of(kModel));
     plan_.weight_bytes = model.buffer_bytes + std::llround(static_cast<double>(model.param_bytes) / n_ + largest);
   }
@@ -294,17 +294,7 @@ class Planner {
     ModuleId block = kModel;
   };
 
-  static void scale_work(OpBucket& bucket, double factor) {
-    Work& work = bucket.work;
-    const auto scale = [&](std::int64_t& count) { count = std::llround(static_cast<double>(count) * factor); };
-    for (auto* count : {&work.macs, &work.causal_macs, &work.read_bytes, &work.write_bytes, &work.updated_bytes,
-                        &work.input_elements, &work.output_elements}) {
-      scale(*count);
-    }
-    for (auto& count : work.operations) scale(count);
-  }
-
-  bool is_product(std::size_t op) const {
+  bool can_be_split(std::size_t op) const {
     const auto& features = features_[op];
     return features.op == OpClass::linear && features.macs > 0 && features.rows > 0 && features.width > 0;
   }
@@ -323,7 +313,7 @@ class Planner {
     };
     for (const auto op : forward_) {
       if (blocks[index_of(data_.ops[op].owner.module)] != block) continue;
-      if (is_product(op)) {
+      if (can_be_split(op)) {
         pending.push_back({op, Size::width});
         if (attended) pair_up();
       } else if (is_attention(features_[op].op) && !pending.empty()) {
@@ -371,7 +361,7 @@ class Planner {
   std::optional<Size> split_size(std::size_t op, const Product& product) const {
     const auto& here = features_[op];
     const auto& forward = features_[product.op];
-    if (!is_product(op) || data_.ops[op].owner.module != data_.ops[product.op].owner.module) return std::nullopt;
+    if (!can_be_split(op) || data_.ops[op].owner.module != data_.ops[product.op].owner.module) return std::nullopt;
     const auto sorted = [](const OpFeatures& of) {
       std::array sizes{of.rows, of.width, of.depth};
       std::ranges::sort(sizes);
@@ -401,7 +391,7 @@ class Planner {
     const double write_bytes = static_cast<double>(work.write_bytes) * written;
     const double output_elements = static_cast<double>(work.output_elements) * written;
     const double input_elements = static_cast<double>(work.input_elements) * (size == Size::width ? 1 : 1 / n_);
-    scale_work(bucket, 1 / n_);
+    scale_work(work, 1 / n_);
     work.read_bytes = std::llround(read_bytes);
     work.write_bytes = std::llround(write_bytes);
     work.output_elements = std::llround(output_elements);
@@ -434,7 +424,7 @@ class Planner {
 
   // Another op between the products of a pair: each rank has some heads, or some elements of each row.
   void split_other(OpBucket& bucket) const {
-    scale_work(bucket, 1 / n_);
+    scale_work(bucket.work, 1 / n_);
     auto shapes = shapes_of(bucket.shapes);
     if (shapes.empty()) return;
     const auto op = class_of(bucket, shapes);
@@ -467,7 +457,7 @@ class Planner {
     const auto end = found.back().first;
     for (const auto op : ops) {
       OpBucket& bucket = data_.ops[op];
-      if (op <= begin || op >= end || bucket.owner.phase != phase || is_product(op)) continue;
+      if (op <= begin || op >= end || bucket.owner.phase != phase || can_be_split(op)) continue;
       if (block_of_[index_of(bucket.owner.module)] == pair.block) split_other(bucket);
     }
     for (const auto& [op, size] : found) split_product(op, size);
@@ -510,7 +500,7 @@ class Planner {
     const Module& model = data_.modules.at(index_of(kModel));
     if (model.params <= 0) return;
     const double kept = 1 - std::min(split / static_cast<double>(model.params), 1.0) * (1 - 1 / n_);
-    for (const auto op : optimizer_) scale_work(data_.ops[op], kept);
+    for (const auto op : optimizer_) scale_work(data_.ops[op].work, kept);
     plan_.weight_bytes = model.buffer_bytes + std::llround(static_cast<double>(model.param_bytes) * kept);
   }
 
@@ -571,7 +561,7 @@ void note_ranks(ProfileData& data, const Ceilings& ceilings, const PredictionOpt
   if (options.ranks > kMeasuredRanks) {
     add_note(data.notes, "prediction-doubtful",
              "no collective of more than 8 ranks was measured: all are taken to be linked as those of one machine");
-  } else if (options.ranks > 2 && ceilings.facts.link.starts_with("PCIe") && ceilings.network.empty()) {
+  } else if (options.ranks > 2 && is_on_pcie(ceilings.facts) && ceilings.network.empty()) {
     add_note(data.notes, "prediction-doubtful",
              "how fast more than two ranks send over PCIe depends on their host, and one host was measured: give roofs "
              "with a measured network");

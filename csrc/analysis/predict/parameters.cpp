@@ -48,6 +48,11 @@ double* number_at(Struct& object, std::string_view path) {
 
 }  // namespace
 
+const AchievedShare& or_usual(const AchievedShare* achieved) {
+  static const AchievedShare kUsual;
+  return achieved != nullptr ? *achieved : kUsual;
+}
+
 void set_number(std::string_view name, double value, GpuParameters& gpu, AchievedShare& achieved) {
   constexpr std::string_view kAchieved = "achieved.";
   double* number = nullptr;
@@ -69,6 +74,11 @@ void set_number(std::string_view name, double value, GpuParameters& gpu, Achieve
                                 short_text(value, 6));
   }
   *number = value;
+}
+
+const AchievedShare* PredictionParameters::achieved_on(std::string_view compute_capability) const {
+  const auto found = std::ranges::find(achieved, compute_capability, &AchievedShare::compute_capability);
+  return found == achieved.end() ? nullptr : &*found;
 }
 
 PredictionParameters PredictionParameters::parsed(std::string_view text) {

@@ -198,6 +198,9 @@ struct AchievedShare {
   std::string source;
 };
 
+// Returns what is known of an architecture, or what is usual where that is null.
+const AchievedShare& or_usual(const AchievedShare* achieved);
+
 // Sets a number by its name: "product.overlap" for a member of GpuParameters, "linear.of_bandwidth" for a class's,
 // "achieved.dram" for an architecture's. Throws std::invalid_argument where there is no such number.
 void set_number(std::string_view name, double value, GpuParameters& gpu, AchievedShare& achieved);
@@ -209,6 +212,9 @@ struct PredictionParameters {
   GpuParameters gpu;
   CpuParameters cpu;
   CollectiveParameters collectives;
+
+  // Returns what is known of an architecture; null: nothing is.
+  const AchievedShare* achieved_on(std::string_view compute_capability) const;
 
   // The class's own; found once for all.
   static const PredictionParameters& shipped();

@@ -107,7 +107,6 @@ void set_region_times(ProfileData& data) {
 // Sets each bucket's time, which includes that in which the device waits for its launch.
 void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
                   LaunchClocks clocks) {
-  const auto kernels = op_seconds(features, device);
   for (std::size_t i = 0; i < data.ops.size(); ++i) {
     auto& bucket = data.ops[i];
     bucket.time_ns.reset();
@@ -116,8 +115,9 @@ void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, co
     bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
     const auto margins = margins_of(features[i], device);
-    const double waits = clocks.launch(features[i], kernels[i] / std::max(features[i].calls, 1.0));
-    const double seconds = kernels[i] + waits;
+    const double kernel = kernel_seconds(features[i], device);
+    const double waits = clocks.launch(features[i], kernel);
+    const double seconds = features[i].calls * kernel + waits;
     const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
     bucket.time_ns = rounded(seconds * kNanoseconds);
     bucket.time_low_ns = rounded(seconds * kNanoseconds * margins.low);
@@ -195,10 +195,6 @@ void note_memory(ProfileData& data, const Ceilings& ceilings, std::int64_t weigh
                gigabytes(memory) + " of " + ceilings.device);
 }
 
-}  // namespace
-
-namespace {
-
 std::int64_t weight_bytes_of(const ProfileData& data) {
   const Module& model = data.modules.at(index_of(kModel));
   return model.param_bytes + model.buffer_bytes;
@@ -247,13 +243,6 @@ Predicted options_of(const ProfileData& data, const PredictionOptions& options, 
   return known;
 }
 
-std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device) {
-  std::vector<double> seconds;
-  seconds.reserve(features.size());
-  for (const auto& op : features) seconds.push_back(op.calls * kernel_seconds(op, device));
-  return seconds;
-}
-
 ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
                       const PredictionParameters& parameters) {
   ProfileData counted = prepared(data, options);
@@ -294,6 +283,18 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   note_memory(result, ceilings, plan ? plan->weight_bytes : weight_bytes_of(result));
   return result;
 }
+
+namespace {
+
+// Returns the seconds of the kernels of each op, all its calls together.
+std::vector<double> seconds_of(const std::vector<OpFeatures>& ops, const TargetDevice& device) {
+  std::vector<double> seconds;
+  seconds.reserve(ops.size());
+  for (const auto& op : ops) seconds.push_back(op.calls * kernel_seconds(op, device));
+  return seconds;
+}
+
+}  // namespace
 
 Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) : options_(options) {
   ProfileData changed = prepared(data, options);
@@ -336,7 +337,7 @@ std::array<double, kOpClassCount> Predictor::class_seconds(const Ceilings& ceili
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   std::array<double, kOpClassCount> seconds{};
   const auto& ops = ops_for(device);
-  const auto of_ops = roofprof::op_seconds(ops.different, device);
+  const auto of_ops = seconds_of(ops.different, device);
   for (const auto place : ops.places) seconds[static_cast<std::size_t>(ops.different[place].op)] += of_ops[place];
   return seconds;
 }
@@ -353,7 +354,7 @@ std::vector<std::string_view> Predictor::op_classes() const {
 std::vector<double> Predictor::op_seconds(const Ceilings& ceilings, const PredictionParameters& parameters) const {
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   const auto& ops = ops_for(device);
-  const auto of_different = roofprof::op_seconds(ops.different, device);
+  const auto of_different = seconds_of(ops.different, device);
   std::vector<double> seconds;
   seconds.reserve(ops.places.size());
   for (const auto place : ops.places) seconds.push_back(of_different[place]);

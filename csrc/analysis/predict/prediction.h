@@ -22,12 +22,10 @@ namespace roofprof {
 ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
                       const PredictionParameters& parameters = PredictionParameters::shipped());
 
-// Its parts, for many devices in turn: what was counted in the precision and batch of the options, and ...
+// Returns what was counted, in the precision and batch of the options.
 ProfileData prepared(const ProfileData& data, const PredictionOptions& options);
 // Returns the options that count for data that is prepared.
 Predicted options_of(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how);
-// ... the seconds of each op in one run, all its calls together; 0 for those that nothing is known of.
-std::vector<double> op_seconds(const std::vector<OpFeatures>& features, const TargetDevice& device);
 
 struct PredictedTotal {
   double seconds = 0;

@@ -36,17 +36,12 @@ double missed(double bytes, double cache) {
   return std::clamp((bytes / cache - kFits) / (kOverflows - kFits), 0.0, 1.0);
 }
 
-const ProductKernels& kernels_of(const TargetDevice& device) {
-  static constexpr ProductKernels kDefault = {};
-  return device.achieved != nullptr ? device.achieved->product : kDefault;
-}
-
 // Some cards' tensor cores run at a part of their architecture's rate, but get their operands as fast as the others':
 // GeForce's at half of it. Returns that part.
 double share_of_rate(const TargetDevice& device) {
   const auto* tensor = device.ceilings->compute_for(DType::fp16);
   const auto* vector = device.ceilings->compute_for(DType::fp32);
-  const double full = kernels_of(device).of_vector;
+  const double full = architecture_of(device).product.of_vector;
   if (full <= 0 || tensor == nullptr || vector == nullptr || vector->operations_per_second <= 0) return 1;
   return std::min(1.0, tensor->operations_per_second / vector->operations_per_second / full);
 }
@@ -57,7 +52,7 @@ class Product {
   Product(const OpFeatures& op, const TargetDevice& device, double at_peaks)
       : op_(op),
         numbers_(device.gpu->product),
-        kernels_(kernels_of(device)),
+        kernels_(architecture_of(device).product),
         processors_(device.multiprocessors > 0 ? device.multiprocessors : kUsualMultiprocessors),
         batch_(std::max(op.batch, 1.0)),
         tile_side_(numbers_.tile_side) {
@@ -80,7 +75,7 @@ class Product {
     if (odd && op.element_bytes == kHalf) {
       seconds_per_mac_ = std::max(seconds_per_mac_, processors_ / (numbers_.odd_macs * device.cycles));
     }
-    const double bandwidth = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
+    const double bandwidth = dram_bandwidth(of_class.of_bandwidth, device);
     const double elements = op.op == OpClass::linear ? batch_ * op.width * op.depth : 0;
     const double element_bytes = op.element_bytes > 0 ? op.element_bytes : 1;  // of int8, else
     const double weights = std::min(elements * element_bytes, op.read_bytes);
@@ -162,13 +157,13 @@ double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
   return waves / std::ceil(waves);
 }
 
-double product_floor(const TargetDevice& device) { return kernels_of(device).launch; }
+double product_floor(const TargetDevice& device) { return architecture_of(device).product.launch; }
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
   const double at_peaks = seconds_at_peaks(op, device);
   if (op.rows > 0 && op.width > 0 && op.depth > 0 && at_peaks > 0) return Product(op, device, at_peaks).seconds();
   const auto& of_class = device.of_class(op.op);
-  const double bandwidth = std::min(device.dram * of_class.of_bandwidth, device.dram_roof);
+  const double bandwidth = dram_bandwidth(of_class.of_bandwidth, device);
   return together(of_class.of_peak > 0 ? at_peaks / of_class.of_peak : 0, (op.read_bytes + op.write_bytes) / bandwidth,
                   device.gpu->product.overlap);
 }

@@ -58,18 +58,16 @@ void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& mad
   Work& work = bucket.work;
   const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
   const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
-  work.read_bytes = fixed + times(work.read_bytes - fixed, factor);
+  std::int64_t read_bytes = fixed + times(work.read_bytes - fixed, factor);
   if (plain_name(bucket.op) == "embedding" && shapes.size() == 2 && original[0].size() == 2) {
     // No row of a table is read twice; the indices are integers of 8 bytes.
     const std::int64_t indices = elements_of(shapes[1]);
     const double row = element * static_cast<double>(original[0][1]);
-    work.read_bytes = calls * (times(std::min(indices, original[0][0]), row) + 8 * indices);
+    read_bytes = calls * (times(std::min(indices, original[0][0]), row) + 8 * indices);
   }
-  for (auto* count : {&work.macs, &work.causal_macs, &work.write_bytes, &work.updated_bytes, &work.input_elements,
-                      &work.output_elements, &bucket.link_bytes}) {
-    *count = times(*count, factor);
-  }
-  for (auto& count : work.operations) count = times(count, factor);
+  scale_work(work, factor);
+  work.read_bytes = read_bytes;
+  bucket.link_bytes = times(bucket.link_bytes, factor);
 }
 
 void scale_sizes(std::vector<std::vector<std::int64_t>>& shapes, std::int64_t from, std::int64_t to) {
@@ -101,6 +99,14 @@ void recast(OpBucket& bucket, DType precision) {
 }
 
 }  // namespace
+
+void scale_work(Work& work, double factor) {
+  for (auto* count : {&work.macs, &work.causal_macs, &work.read_bytes, &work.write_bytes, &work.updated_bytes,
+                      &work.input_elements, &work.output_elements}) {
+    *count = times(*count, factor);
+  }
+  for (auto& count : work.operations) count = times(count, factor);
+}
 
 std::string text_of_shapes(const std::vector<Shape>& shapes) {
   std::string text;

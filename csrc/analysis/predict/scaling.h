@@ -14,6 +14,9 @@ namespace roofprof {
 // Returns shapes as the text that an op's key has.
 std::string text_of_shapes(const std::vector<Shape>& shapes);
 
+// Multiplies everything that work counts.
+void scale_work(Work& work, double factor);
+
 // Returns the bytes of an element; empty for integers.
 std::optional<double> bytes_of(DType dtype);
 

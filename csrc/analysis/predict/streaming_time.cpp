@@ -52,23 +52,20 @@ double instruction_seconds(double instructions, const TargetDevice& device) {
 
 // Returns the share of a row that is no longer in the caches when its block reads it again. All rows that are at work
 // at the same time share them.
-double missed_again(const OpFeatures& op, const RowKernel& kernel, const TargetDevice& device,
-                    const AchievedShare& architecture) {
+double missed_again(const OpFeatures& op, const RowKernel& kernel, const TargetDevice& device) {
   if (device.multiprocessors <= 0) return 0;
+  const auto& architecture = architecture_of(device);
   const double rows = std::min(op.rows, device.multiprocessors * architecture.threads / kernel.threads);
   const double caches = device.multiprocessors * architecture.l1_bytes + device.cache_bytes / architecture.l2_parts;
   return miss_share(rows * op.read_bytes / op.rows, device.gpu->streaming.row_share * caches);
 }
 
 double row_seconds(const OpFeatures& op, double share, const TargetDevice& device) {
-  static const AchievedShare kUsual;
-  const auto& architecture = device.achieved != nullptr ? *device.achieved : kUsual;
   const auto& numbers = device.gpu->streaming;
   const auto kernel = op.op == OpClass::softmax ? softmax_kernel(op, numbers) : norm_kernel(op, numbers);
   double memory = traffic_seconds(op.read_bytes, op.write_bytes, share, device);
   if (kernel.rereads > 0) {
-    memory += op.read_bytes * kernel.rereads * missed_again(op, kernel, device, architecture) /
-              std::min(device.dram * share, device.dram_roof);
+    memory += op.read_bytes * kernel.rereads * missed_again(op, kernel, device) / dram_bandwidth(share, device);
   }
   if (op.after_permutation) memory *= numbers.permuted;
   return together(instruction_seconds(kernel.instructions, device), memory, device.gpu->overlap);

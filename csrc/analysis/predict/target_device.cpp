@@ -13,16 +13,9 @@ namespace {
 
 // Dynamic power goes with clock x voltage^2, and near the limit voltage rises with the clock: power ~ clock^2.5.
 constexpr double kPowerExponent = 2.5;
-constexpr double kPicojoule = 1e-12;
 
 bool is_narrow(DType dtype) {
   return dtype == DType::fp16 || dtype == DType::bf16 || dtype == DType::fp8 || dtype == DType::fp4;
-}
-
-const AchievedShare* share_of(const Ceilings& ceilings, const PredictionParameters& parameters) {
-  const auto found =
-      std::ranges::find(parameters.achieved, ceilings.facts.compute_capability, &AchievedShare::compute_capability);
-  return found == parameters.achieved.end() ? nullptr : &*found;
 }
 
 bool is_published(const Provenance& provenance) { return provenance.source == "published"; }
@@ -32,7 +25,7 @@ bool is_published(const Provenance& provenance) { return provenance.source == "p
 double clock_share(const AchievedShare& share, const Ceilings& ceilings) {
   const auto* fp16 = ceilings.compute_for(DType::fp16);
   if (fp16 == nullptr || share.picojoules_per_flop <= 0 || ceilings.facts.tdp_watts <= 0) return 1;
-  const double full = share.picojoules_per_flop * kPicojoule * fp16->operations_per_second;
+  const double full = share.picojoules_per_flop * kJoulesPerPicojoule * fp16->operations_per_second;
   return std::min(1.0, std::pow(ceilings.facts.tdp_watts / full, 1 / kPowerExponent));
 }
 
@@ -138,7 +131,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   device.is_gpu = !is_cpu(ceilings);
   device.gpu = &parameters.gpu;
   device.cpu = &parameters.cpu;
-  if (device.is_gpu) device.achieved = share_of(ceilings, parameters);
+  if (device.is_gpu) device.achieved = parameters.achieved_on(ceilings.facts.compute_capability);
   if (device.is_gpu && !ceilings.calibration.numbers.empty()) calibrate(device);
   const auto* share = device.achieved;
   set_peaks(device, share, peak_factor);
@@ -159,8 +152,14 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   }
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
   constexpr double kFlopsPerLane = 2;
-  device.cycles = vector_peak(device) / kFlopsPerLane / (share != nullptr ? *share : AchievedShare{}).fp32_lanes;
+  device.cycles = vector_peak(device) / kFlopsPerLane / architecture_of(device).fp32_lanes;
   return device;
+}
+
+const AchievedShare& architecture_of(const TargetDevice& device) { return or_usual(device.achieved); }
+
+double dram_bandwidth(double share, const TargetDevice& device) {
+  return std::min(device.dram * share, device.dram_roof);
 }
 
 double vector_peak(const TargetDevice& device) {
@@ -171,8 +170,7 @@ double share_of_vectors(const OpFeatures& op) {
   // Products of so few rows or columns are bound by reading the matrix, and kernels for vectors read it well; from
   // twice as many on kernels are the usual ones.
   constexpr double kVectorSize = 16;
-  const bool product = op.op == OpClass::linear || op.op == OpClass::batched_matmul;
-  if (!product || op.rows <= 0 || op.width <= 0) return 0;
+  if (!is_product(op.op) || op.rows <= 0 || op.width <= 0) return 0;
   return std::clamp(2 - std::min(op.rows, op.width) / kVectorSize, 0.0, 1.0);
 }
 
@@ -205,15 +203,11 @@ double miss_share(double bytes, double half) {
   return 1 / (1 + squared * squared);
 }
 
-double misses(double bytes, const TargetDevice& device) {
-  return miss_share(bytes, device.gpu->streaming.cache_share * device.cache_bytes);
-}
-
 double traffic_seconds(double read, double write, double share, const TargetDevice& device) {
   const double bytes = read + write;
-  const double missed = bytes * misses(bytes, device);
+  const double missed = bytes * miss_share(bytes, device.gpu->streaming.cache_share * device.cache_bytes);
   const double cached = device.cache_bandwidth > 0 ? (bytes - missed) / device.cache_bandwidth : 0;
-  return missed / std::min(device.dram * share, device.dram_roof) + cached;
+  return missed / dram_bandwidth(share, device) + cached;
 }
 
 }  // namespace roofprof

@@ -60,10 +60,18 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
 // rate.
 std::optional<double> peak_for(const TargetDevice& device, DType dtype);
 
+// Returns what is known of the device's architecture, or what is usual.
+const AchievedShare& architecture_of(const TargetDevice& device);
+
+// Returns the bytes per second of main memory at that share of what is achieved, never above the roof itself.
+double dram_bandwidth(double share, const TargetDevice& device);
+
 // Returns the rate of the units that are not tensor cores; the highest peak where fp32's is not known.
 double vector_peak(const TargetDevice& device);
 
 // ---- What models of kernels share
+
+inline constexpr double kJoulesPerPicojoule = 1e-12;
 
 // Returns the seconds of an op's arithmetic, each type at its peak. Throws std::invalid_argument if the device has no
 // peak for what the op computes.
@@ -72,9 +80,6 @@ double seconds_at_peaks(const OpFeatures& op, const TargetDevice& device);
 // Returns (compute^overlap + memory^overlap)^(1/overlap): how long both take that run at the same time. overlap = 1:
 // one after the other; large: the longer of the two.
 double together(double compute, double memory, double overlap);
-
-// Returns the share of its bytes that an op on a GPU moves from and to DRAM, if it moves so many.
-double misses(double bytes, const TargetDevice& device);
 
 // Returns the share that misses a cache, where `bytes` fill `half` times the size at which half of them do.
 double miss_share(double bytes, double half);

@@ -13,7 +13,6 @@ namespace {
 constexpr std::array<double, 3> kTileSides = {128, 64, 32};
 // A block takes this much of the inner dimension at least where several share it.
 constexpr double kLeastSharedDepth = 512;
-constexpr double kJoulesPerPicojoule = 1e-12;
 
 double operations_in(const OpFeatures& op, DType dtype) { return op.operations[static_cast<std::size_t>(dtype)]; }
 
