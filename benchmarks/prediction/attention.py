@@ -12,9 +12,6 @@ other card that has kernels of the same design.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,11 +20,11 @@ from typing import Any, NamedTuple
 import common
 import numpy as np
 import torch
-from common import DATA, Counted, Line, Place, Prior, parameters_of
+from common import Counted, Line, Place, Prior, parameters_of
 
 from roofprof import _C
 
-CARDS = {"a100_sxm": "A100 SXM 80GB", "h100_sxm": "H100 SXM", "b200_sxm": "B200", "l40s": "L40S"}
+CARDS = common.AICONFIGURATOR
 TABLES = {"context": "prompts", "generation": "decoding"}
 DEEPEST = 256
 # Each number with what is known of it without these tables, and the spread of its logarithm.
@@ -98,16 +95,15 @@ def cases(folder: Path) -> list[Case]:
     found = []
     for card, name in CARDS.items():
         for kind, table in TABLES.items():
-            with gzip.open(folder / "aiconfigurator" / f"{card}_{kind}_attention_perf.csv.gz", "rt") as lines:
-                for row in csv.DictReader(lines):
-                    depth = int(row["head_dim"])
-                    if int(row.get("window_size", 0)) or row["kv_cache_dtype"] != "bfloat16" or depth > DEEPEST:
-                        continue
-                    batch, heads, key_heads = (int(row[n]) for n in ("batch_size", "num_heads", "num_key_value_heads"))
-                    queries = int(row["isl"])
-                    keys = queries if kind == "context" else int(row["step"]) + 1
-                    shapes = (batch, heads, queries, depth), (batch, key_heads, keys, depth)
-                    found.append(Case(table, name, *shapes, float(row["latency"]) * 1e-3))
+            for row in common.rows_of(folder / "aiconfigurator" / f"{name}_{kind}_attention_perf.csv.gz"):
+                depth = int(row["head_dim"])
+                if int(row.get("window_size", 0)) or row["kv_cache_dtype"] != "bfloat16" or depth > DEEPEST:
+                    continue
+                batch, heads, key_heads = (int(row[n]) for n in ("batch_size", "num_heads", "num_key_value_heads"))
+                queries = int(row["isl"])
+                keys = queries if kind == "context" else int(row["step"]) + 1
+                shapes = (batch, heads, queries, depth), (batch, key_heads, keys, depth)
+                found.append(Case(table, card, *shapes, float(row["latency"]) * 1e-3))
     return found
 
 
@@ -127,13 +123,11 @@ def _run(call: Call) -> None:
 
 def times(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
     """Return the predicted seconds."""
-    parameters = parameters_of(file)
-    cards = np.array([case.card for case in of])
+    cards = [case.card for case in of]
+    seconds = common.seconds_by_card(calls, cards, [case.call for case in of], parameters_of(file))
     copied = np.array([case.copied for case in of], float)
-    seconds = np.zeros(len(of))
     for card in set(cards):
-        here = np.flatnonzero(cards == card)
-        seconds[here] = calls[card].seconds(card, [of[place].call for place in here], parameters)
+        here = np.array(cards) == card
         seconds[here] += copying(_C.published_ceilings(card), copied[here], file)
     return seconds
 
@@ -185,7 +179,7 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
     """Yield the errors on each table."""
     rows = cases(measured)
     calls = counted(rows)
-    for card in CARDS.values():
+    for card in CARDS:
         without = fitted(calls, [case for case in rows if case.card != card], file)
         for table in TABLES.values():
             here = [case for case in rows if (case.table, case.card) == (table, card)]
@@ -201,19 +195,18 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
             )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds aiconfigurator/")
-    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
-    arguments = parser.parse_args()
-    of = cases(arguments.measured)
+def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
+    """Return the file with the numbers that suit the tables best, and print them."""
+    of = cases(measured)
     calls = counted(of)
-    file = fitted(calls, of, json.loads(DATA.read_text()))
+    file = fitted(calls, of, file)
     set_interval(calls, of, file)
     print(json.dumps(file["parameters"]["gpu"]["attention"], indent=1))
-    common.say(judged(arguments.measured, file))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(file, indent=1) + "\n")
+    return file
+
+
+def main() -> None:
+    common.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

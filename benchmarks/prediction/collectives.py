@@ -9,10 +9,7 @@ left out in turn, its architecture's own numbers with it.
 
 from __future__ import annotations
 
-import argparse
 import copy
-import csv
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,11 +17,11 @@ from typing import Any, NamedTuple
 
 import common
 import numpy as np
-from common import DATA, Line, Place, Prior, parameters_of
+from common import Line, Place, Prior, parameters_of
 
 from roofprof import _C
 
-CARDS = {"a100_sxm": "A100 SXM 80GB", "h100_sxm": "H100 SXM", "b200_sxm": "B200", "l40s": "L40S"}
+CARDS = common.AICONFIGURATOR
 # Each number with what is known of it without these tables, and the spread of its logarithm.
 NUMBERS = {
     "launch": (7e-6, 0.7),
@@ -54,19 +51,18 @@ class Case(NamedTuple):
 def cases(folder: Path) -> list[Case]:
     """Return the rows of all tables."""
     found = []
-    for table, card in CARDS.items():
-        with gzip.open(folder / "aiconfigurator" / f"{table}_nccl_perf.csv.gz", "rt") as lines:
-            for row in csv.DictReader(lines):
-                size = float(row["message_size"]) * {"half": 2, "int8": 1}[row["nccl_dtype"]]
-                collective = row["op_name"].replace("alltoall", "all_to_all")
-                found.append(Case(card, collective, int(row["num_gpus"]), size, float(row["latency"]) * 1e-3))
+    for card, name in CARDS.items():
+        for row in common.rows_of(folder / "aiconfigurator" / f"{name}_nccl_perf.csv.gz"):
+            size = float(row["message_size"]) * {"half": 2, "int8": 1}[row["nccl_dtype"]]
+            collective = row["op_name"].replace("alltoall", "all_to_all")
+            found.append(Case(card, collective, int(row["num_gpus"]), size, float(row["latency"]) * 1e-3))
     return found
 
 
 def times(of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
     """Return the predicted seconds."""
     parameters = parameters_of(file)
-    roofs = {card: _C.published_ceilings(card) for card in CARDS.values()}
+    roofs = {card: _C.published_ceilings(card) for card in CARDS}
     return np.array(
         [_C.collective_seconds(case.collective, case.bytes, case.ranks, roofs[case.card], parameters) for case in of]
     )
@@ -80,7 +76,7 @@ def is_certain(case: Case) -> bool:
 def numbers_of(of: Sequence[Case]) -> dict[tuple[Place, ...], Prior]:
     """Return the numbers that these rows tell."""
     found: dict[tuple[Place, ...], Prior] = {(("collectives", name),): prior for name, prior in NUMBERS.items()}
-    for seen in sorted({_C.published_ceilings(card).facts.compute_capability for card in {case.card for case in of}}):
+    for seen in sorted({common.capability_of(card) for card in {case.card for case in of}}):
         alike = (seen, "10.3") if seen == "10.0" else (seen,)  # B300, as B200
         for name, prior in BY_ARCHITECTURE.items():
             if name != "switch_reduction" or seen in SWITCHES_ADD:
@@ -110,7 +106,7 @@ def set_interval(of: Sequence[Case], file: dict[str, Any]) -> None:
     """Set low and high: what 80% of the times on cards that were left out lie between, without what is doubtful."""
     certain = [case for case in of if is_certain(case)]
     ratios = []
-    for card in CARDS.values():
+    for card in CARDS:
         here = [case for case in certain if case.card == card]
         ratios.append(np.array([case.seconds for case in here]) / times(here, left_out(of, file, card)))
     numbers = file["parameters"]["collectives"]
@@ -135,7 +131,7 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
     """Yield the errors on each card."""
     rows = cases(measured)
     numbers = file["parameters"]["collectives"]
-    for card, certain in [*((card, True) for card in CARDS.values()), ("L40S", False)]:
+    for card, certain in [*((card, True) for card in CARDS), ("L40S", False)]:
         here = [case for case in rows if (case.card, is_certain(case)) == (card, certain)]
         yield Line(
             "collectives" if certain else "collectives over shared PCIe",
@@ -149,21 +145,20 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds aiconfigurator/")
-    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
-    arguments = parser.parse_args()
-    rows = cases(arguments.measured)
-    file = fitted(rows, json.loads(DATA.read_text()))
+def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
+    """Return the file with the numbers that suit the tables best, and print them."""
+    rows = cases(measured)
+    file = fitted(rows, file)
     set_interval(rows, file)
     print(json.dumps(file["parameters"]["collectives"]))
     for architecture in file["parameters"]["achieved"]:
         print({key: architecture[key] for key in ("compute_capability", *BY_ARCHITECTURE) if key in architecture})
         architecture["source"] = architecture.pop("source")  # the last key
-    common.say(judged(arguments.measured, file))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(file, indent=1) + "\n")
+    return file
+
+
+def main() -> None:
+    common.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

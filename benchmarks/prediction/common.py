@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
+import csv
+import gzip
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import torch
-from torch import nn
 
 import roofprof
 from roofprof import _C
 from roofprof.predict.calibration import least_squares
+from roofprof.predict.calibration.measured_kernels import counted_calls
+
+# Cards as they are known here, and as the tables of ai-dynamo/aiconfigurator and sitar-lab/NeuSight have them.
+AICONFIGURATOR = {"A100 SXM 80GB": "a100_sxm", "H100 SXM": "h100_sxm", "B200": "b200_sxm", "L40S": "l40s"}
+NEUSIGHT = {
+    "A100 PCIe 40GB": "NVIDIA A100-PCIE-40GB",
+    "A100 PCIe 80GB": "NVIDIA A100 80GB PCIe",
+    "V100 PCIe": "Tesla V100-PCIE-32GB",
+    "T4": "Tesla T4",
+    "L4": "NVIDIA L4",
+}
 
 DATA = Path(roofprof.__file__).parent / "data" / "prediction.json"
+
+
+def rows_of(table: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a packed table."""
+    with gzip.open(table, "rt", newline="") as text:
+        yield from csv.DictReader(text)
+
+
+def capability_of(card: str) -> str:
+    """Return the card's compute capability."""
+    return _C.published_ceilings(card).facts.compute_capability
+
 
 # A number stands there in `parameters`; entries of lists go by their name or compute capability.
 Place = tuple[str, ...]
@@ -72,6 +96,29 @@ def fitted(
     return with_values(file, numbers, least_squares.fitted(trial, measured, [*numbers.values()], weights, **how))
 
 
+class Table(Protocol):
+    """A card's rows of one table."""
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Return the measured ones."""
+
+    def predicted(self, parameters: _C.PredictionParameters) -> np.ndarray:
+        """Return the seconds of each row."""
+
+
+def fitted_to_tables(
+    file: dict[str, Any], numbers: Numbers, tables: Sequence[Table], weights: np.ndarray | None = None, **how: Any
+) -> dict[str, Any]:
+    """Return the file with the numbers that suit these tables best."""
+
+    def predicted(content: dict[str, Any]) -> np.ndarray:
+        parameters = parameters_of(content)
+        return np.concatenate([table.predicted(parameters) for table in tables])
+
+    return fitted(file, numbers, predicted, np.concatenate([table.seconds for table in tables]), weights, **how)
+
+
 def shares(groups: Sequence[Hashable]) -> np.ndarray:
     """Return weights of rows by which each group of them weighs the same."""
     rows = Counter(groups)
@@ -81,38 +128,41 @@ def shares(groups: Sequence[Hashable]) -> np.ndarray:
 # ---- calls on the meta device
 
 
-class _Calls(nn.Module):
-    def __init__(self, run: Callable[[Any], object], calls: Sequence[Any]) -> None:
-        super().__init__()
-        self.run, self.calls = run, calls
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for call in self.calls:
-            self.run(call)
-        return x
-
-
 class Counted:
     """Calls of one op each, all different, that were counted once: what each takes on any card."""
 
     def __init__(self, calls: Sequence[Hashable], run: Callable[[Any], object], **options: Any) -> None:
-        # A module keeps the shapes of some dozens of calls of an op.
-        parts = [_Calls(run, calls[begin : begin + 25]) for begin in range(0, len(calls), 25)]
-        with torch.device("meta"), torch.no_grad():
-            text = roofprof.count(nn.Sequential(*parts), torch.zeros(1)).to_json().encode()
-        ops = [number for number, op in enumerate(json.loads(text)["ops"]) if op["work"]["write_bytes"]]
+        report, ops = counted_calls(calls, run)
         self.place = dict(zip(calls, ops, strict=True))
-        self.predictor = _C.Predictor(_C.report_from_json(text), _C.PredictionOptions(**options))
+        self.predictor = _C.Predictor(report._compiled, _C.PredictionOptions(**options))  # noqa: SLF001
 
     def seconds(self, card: str, calls: Iterable[Hashable], parameters: _C.PredictionParameters) -> np.ndarray:
         """Return the predicted seconds of each call's kernel."""
         seconds = self.predictor.op_seconds(_C.published_ceilings(card), parameters)
         return np.array(seconds)[[self.place[call] for call in calls]]
 
+    def seconds_by_card(
+        self, cards: Sequence[str], calls: Sequence[Hashable], parameters: _C.PredictionParameters
+    ) -> np.ndarray:
+        """Return the predicted seconds of each call's kernel on the card of each."""
+        return seconds_by_card(dict.fromkeys(cards, self), cards, calls, parameters)
+
     def margins(self, card: str, calls: Iterable[Hashable], parameters: _C.PredictionParameters) -> np.ndarray:
         """Return both ends of each kernel's interval, as factors on its seconds."""
         margins = self.predictor.op_margins(_C.published_ceilings(card), parameters)
         return np.array(margins)[[self.place[call] for call in calls]]
+
+
+def seconds_by_card(
+    counted: Mapping[str, Counted], cards: Sequence[str], calls: Sequence[Hashable], parameters: _C.PredictionParameters
+) -> np.ndarray:
+    """Return the predicted seconds of each call's kernel on its card; `counted` has the calls of each card."""
+    of = np.array(cards)
+    seconds = np.zeros(len(calls))
+    for card in set(cards):
+        here = np.flatnonzero(of == card)
+        seconds[here] = counted[card].seconds(card, [calls[place] for place in here], parameters)
+    return seconds
 
 
 def roofline(roofs: _C.Ceilings, dtype: str, operations: np.ndarray, moved: np.ndarray) -> np.ndarray:
@@ -219,3 +269,19 @@ def say(lines: Iterable[Line]) -> None:
     found = [*lines]
     for line in found:
         print(row_of(line, found))
+
+
+def run(
+    description: str | None,
+    refitted: Callable[[Path, dict[str, Any]], dict[str, Any]],
+    judged: Callable[[Path, dict[str, Any]], Iterable[Line]],
+) -> None:
+    """Fit the numbers of the shipped file to the tables in a folder, print the errors, and write the file if asked."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measured", type=Path, required=True, help="the folder of aiconfigurator/ and neusight/")
+    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
+    arguments = parser.parse_args()
+    file = refitted(arguments.measured, json.loads(DATA.read_text()))
+    say(judged(arguments.measured, file))
+    if arguments.write:
+        arguments.write.write_text(json.dumps(file, indent=1) + "\n")

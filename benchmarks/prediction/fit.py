@@ -49,7 +49,7 @@ CLASSES: dict[str, tuple[tuple[float, float] | None, tuple[float, float] | None]
     "copy": (None, (0.7, 0.4)),
     "other": ((0.3, 0.5), (0.4, 0.5)),
 }
-# Of GPUs, the classes whose intervals tables of measured kernels have given.
+# Tables of measured kernels have given the intervals of these classes on GPUs.
 OF_KERNELS = ("linear", "batched_matmul", "attention", "elementwise", "row_norm", "softmax")
 # The numbers of the kind of device, by their paths in the file.
 SHARED: dict[tuple[str, ...], tuple[float, float]] = {
@@ -85,7 +85,7 @@ def priors(kind: str) -> dict[tuple[Place, ...], Prior]:
     for name, of_gpu in CLASSES.items():
         of_cpu = (CPU_PEAK if name in CPU_ARITHMETIC else None, CPU_BANDWIDTH)
         for key, prior in zip(("of_peak", "of_bandwidth"), of_gpu if kind == "gpu" else of_cpu, strict=True):
-            # Those of products on a GPU are products.py's.
+            # products.py fits those of products on a GPU.
             if prior and name != ("linear" if kind == "gpu" else "interpolation"):
                 found[((kind, "classes", name, key),)] = prior
     return found

@@ -11,10 +11,6 @@ out: torch has no op for them, and those times are the host's.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import gzip
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,17 +20,17 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from common import DATA, Counted, Line, Place, Prior, parameters_of, with_values
+from common import Counted, Line, Place, Prior, parameters_of, with_values
 from torch import nn
 
 from roofprof import _C
 
-TABLES = {"A100 SXM 80GB": "a100_sxm", "H100 SXM": "h100_sxm", "B200": "b200_sxm", "L40S": "l40s"}
+TABLES = common.AICONFIGURATOR
 TYPES = {"bfloat16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "nvfp4": torch.float4_e2m1fn_x2}
 PEAKS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "fp4"}
 BYTES = {"bfloat16": 2, "fp8": 1, "nvfp4": 0.5}  # of an element
 
-# What is expected of each number without these measurements, and the spread of its logarithm.
+# Each number as it is expected without these measurements, and the spread of its logarithm.
 SHARED: dict[tuple[Place, ...], Prior] = {
     # At which tensor cores take as long as their operands.
     (("gpu", "product", "tile_side"),): (100.0, 0.3),
@@ -46,9 +42,8 @@ SHARED: dict[tuple[Place, ...], Prior] = {
     (("gpu", "product", "overlap"),): (2.5, 0.2),
     (("gpu", "classes", "linear", "of_bandwidth"),): (0.9, 0.05),
 }
-# Those of each architecture. Of one that no table has they are these.
+# Each architecture has numbers of its own; one that no table has gets these.
 KERNELS = {"launch": (2e-6, 0.5), "of_peak": (1.0, 0.2)}
-CAPABILITY = {"A100 SXM 80GB": "8.0", "H100 SXM": "9.0", "B200": "10.0", "L40S": "8.9"}
 
 
 Sizes = tuple[int, int, int]  # rows, outputs, depth
@@ -85,9 +80,8 @@ class Cases:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, tuple[int, int, int], float]]:
-    with gzip.open(file, "rt", newline="") as text:
-        for line in csv.DictReader(text):
-            yield line["gemm_dtype"], (int(line["m"]), int(line["n"]), int(line["k"])), float(line["latency"]) / 1e3
+    for line in common.rows_of(file):
+        yield line["gemm_dtype"], (int(line["m"]), int(line["n"]), int(line["k"])), float(line["latency"]) / 1e3
 
 
 def cases(folder: Path, dtypes: Sequence[str] = ("bfloat16",)) -> list[Cases]:
@@ -128,7 +122,7 @@ def with_conversion(of: Cases, seconds: np.ndarray) -> np.ndarray:
 
 def numbers_of(cards: Iterable[str]) -> dict[tuple[Place, ...], Prior]:
     """Return the numbers that measurements of these cards tell."""
-    capabilities = sorted({CAPABILITY[card] for card in cards})
+    capabilities = sorted({common.capability_of(card) for card in cards})
     of_kernels = {
         (("achieved", capability, "product", name),): prior
         for capability in capabilities
@@ -140,13 +134,7 @@ def numbers_of(cards: Iterable[str]) -> dict[tuple[Place, ...], Prior]:
 def fitted(of: Sequence[Cases], file: dict[str, Any]) -> dict[str, Any]:
     """The file with the numbers that suit these tables best, each table as much as another."""
     weights = common.shares([table.card for table in of for _ in table.seconds])
-    measured = np.concatenate([table.seconds for table in of])
-
-    def predicted(content: dict[str, Any]) -> np.ndarray:
-        parameters = parameters_of(content)
-        return np.concatenate([table.predicted(parameters) for table in of])
-
-    return common.fitted(file, numbers_of([table.card for table in of]), predicted, measured, weights)
+    return common.fitted_to_tables(file, numbers_of([table.card for table in of]), of, weights)
 
 
 def left_out(tables: Sequence[Cases], file: dict[str, Any], card: str) -> dict[str, Any]:
@@ -181,14 +169,7 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds aiconfigurator/")
-    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
-    arguments = parser.parse_args()
-    file = fitted(cases(arguments.measured), json.loads(DATA.read_text()))
-    common.say(judged(arguments.measured, file))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(file, indent=1) + "\n")
+    common.run(__doc__, lambda measured, file: fitted(cases(measured), file), judged)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,6 @@ So each time has the launch in it, LAUNCH, which the host takes and the kernel d
 
 from __future__ import annotations
 
-import argparse
-import csv
-import gzip
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,22 +17,16 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from common import DATA, Counted, Line, Place, Prior, parameters_of, with_values
+from common import Counted, Line, Place, Prior, parameters_of, with_values
 from torch import nn
 
 from roofprof import _C
 
 LAUNCH = 15e-6  # seconds: what the smallest calls of all five cards take beyond their bytes and the smallest kernel
-CARDS = {
-    "A100 PCIe 40GB": "NVIDIA A100-PCIE-40GB",
-    "A100 PCIe 80GB": "NVIDIA A100 80GB PCIe",
-    "V100 PCIe": "Tesla V100-PCIE-32GB",
-    "T4": "Tesla T4",
-    "L4": "NVIDIA L4",
-}
+CARDS = common.NEUSIGHT
 TABLES = ("elem", "ln", "softmax")
 
-# What is expected of each number without these measurements, and the spread of its logarithm. Norms and softmax: some
+# Each number as it is expected without these measurements, and the spread of its logarithm. Norms and softmax take some
 # dozens of instructions for an element.
 EXPECTED: dict[tuple[Place, ...], Prior] = {
     (("gpu", "streaming", "norm_instructions"),): (50.0, 0.5),
@@ -46,7 +36,6 @@ EXPECTED: dict[tuple[Place, ...], Prior] = {
 }
 # The share of the bandwidth that an architecture achieves, where nothing was measured.
 BANDWIDTH = (0.88, 0.1)
-CAPABILITY = {"A100 PCIe 40GB": "8.0", "A100 PCIe 80GB": "8.0", "V100 PCIe": "7.0", "T4": "7.5", "L4": "8.9"}
 
 
 def _norm(x: torch.Tensor) -> torch.Tensor:
@@ -101,10 +90,9 @@ def cases(folder: Path) -> list[Cases]:
     """The tables' rows as counted ops on the meta device, with measured seconds."""
     measured: dict[tuple[str, str], dict[Key, float]] = {}
     for table in TABLES:
-        with gzip.open(folder / "neusight" / f"{table}.csv.gz", "rt", newline="") as text:
-            for line in csv.DictReader(text):
-                key = line["OPName"], int(line["B"]), int(line["H"])
-                measured.setdefault((line["Device"], table), {})[key] = float(line["Latency"]) / 1e3
+        for line in common.rows_of(folder / "neusight" / f"{table}.csv.gz"):
+            key = line["OPName"], int(line["B"]), int(line["H"])
+            measured.setdefault((line["Device"], table), {})[key] = float(line["Latency"]) / 1e3
     counted = Counted(sorted({key for rows in measured.values() for key in rows}), _run, autocast=False)
     return [
         Cases(card, table, [*rows], np.array([*rows.values()]), counted)
@@ -130,20 +118,15 @@ def fitted(of: Sequence[Cases], file: dict[str, Any]) -> dict[str, Any]:
     The bandwidth of 8.9 is RTX 4090's. Of it inline ECC leaves L4 0.85 in these tables, and L40S 0.92 in products that
     read their weights (ai-dynamo/aiconfigurator): `inline_ecc` is between the two.
     """
-    capabilities = sorted({CAPABILITY[table.card] for table in of} - {"8.9"})
+    capabilities = sorted({common.capability_of(table.card) for table in of} - {"8.9"})
     numbers = {**EXPECTED, **{(("achieved", capability, "dram"),): BANDWIDTH for capability in capabilities}}
-
-    def predicted(content: dict[str, Any]) -> np.ndarray:
-        parameters = parameters_of(content)
-        return np.concatenate([table.predicted(parameters) for table in of])
-
-    return common.fitted(file, numbers, predicted, np.concatenate([table.seconds for table in of]), robust=0.06)
+    return common.fitted_to_tables(file, numbers, of, robust=0.06)
 
 
 def left_out(of: Sequence[Cases], file: dict[str, Any], card: str) -> dict[str, Any]:
     """The file with numbers that know nothing of a card."""
     if card != "L4":
-        file = with_values(file, [(("achieved", CAPABILITY[card], "dram"),)], [BANDWIDTH[0]])
+        file = with_values(file, [(("achieved", common.capability_of(card), "dram"),)], [BANDWIDTH[0]])
     return fitted([table for table in of if table.card != card], file)
 
 
@@ -168,16 +151,15 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds neusight/")
-    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
-    arguments = parser.parse_args()
-    file = fitted(cases(arguments.measured), json.loads(DATA.read_text()))
+def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
+    """Return the file with the numbers that suit the tables best, and print them."""
+    file = fitted(cases(measured), file)
     print(file["parameters"]["gpu"]["streaming"])
-    common.say(judged(arguments.measured, file))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(file, indent=1) + "\n")
+    return file
+
+
+def main() -> None:
+    common.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@ left out in turn. What it alone could tell of its architecture is then what is k
 
 from __future__ import annotations
 
-import argparse
-import csv
-import gzip
 import json
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -27,13 +24,7 @@ from common import DATA, Counted, Line, Place, Prior, parameters_of, with_values
 from roofprof import _C
 from roofprof.predict.calibration import least_squares
 
-CARDS = {
-    "NVIDIA A100-PCIE-40GB": "A100 PCIe 40GB",
-    "NVIDIA A100 80GB PCIe": "A100 PCIe 80GB",
-    "Tesla V100-PCIE-32GB": "V100 PCIe",
-    "Tesla T4": "T4",
-    "NVIDIA L4": "L4",
-}
+CARDS = common.NEUSIGHT
 TABLES = ("linear", "bmm")
 LAUNCH = (28e-6, 0.3)  # seconds of the host
 # Each number with what is known of it without these tables, and the spread of its logarithm.
@@ -41,7 +32,7 @@ NUMBERS: dict[tuple[Place, ...], Prior] = {
     (("gpu", "vector_product", "load"),): (10.0, 0.5),
     (("gpu", "vector_product", "prologue"),): (8.0, 0.5),
 }
-# Of architectures, whose numbers are those of a process and of a kind of memory. Energy per FLOP: 12 nm: V100's 250 W
+# Architectures of one process, or with one kind of memory, share these numbers. Energy per FLOP: 12 nm: V100's 250 W
 # by its 14 TFLOP/s, which it holds; 7 nm: A30's 165 W by its 10.3 TFLOP/s; 4N: L20, 275 W and 39 TFLOP/s measured.
 PRIORS: tuple[tuple[str, tuple[str, ...], Prior], ...] = (
     ("vector_picojoules", ("7.0", "7.5"), (17.9, 0.1)),  # 12 nm
@@ -73,12 +64,12 @@ class Case(NamedTuple):
 def cases(folder: Path) -> list[Case]:
     """Return the rows of both tables. None ran on tensor cores: the kernels' names say so."""
     found = []
+    cards = {device: card for card, device in CARDS.items()}
     for table in TABLES:
-        with gzip.open(folder / f"{table}.csv.gz", "rt") as lines:
-            for row in csv.DictReader(lines):
-                assert "sgemm" in row["Kernel Name"], row
-                shape = tuple(int(row[name]) for name in "BMNK")
-                found.append(Case(table, CARDS[row["Device"]], shape, float(row["Latency"]) * 1e-3))
+        for row in common.rows_of(folder / f"{table}.csv.gz"):
+            assert "sgemm" in row["Kernel Name"], row
+            shape = tuple(int(row[name]) for name in "BMNK")
+            found.append(Case(table, cards[row["Device"]], shape, float(row["Latency"]) * 1e-3))
     return found
 
 
@@ -96,13 +87,7 @@ def _run(product: Product) -> None:
 
 def times(products: Counted, of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
     """Return the predicted seconds of the kernels."""
-    parameters = parameters_of(file)
-    cards = np.array([case.card for case in of])
-    seconds = np.zeros(len(of))
-    for card in set(cards):
-        here = np.flatnonzero(cards == card)
-        seconds[here] = products.seconds(card, [of[place].product for place in here], parameters)
-    return seconds
+    return products.seconds_by_card([case.card for case in of], [case.product for case in of], parameters_of(file))
 
 
 def fitted(
@@ -146,7 +131,7 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
     rows = cases(tables)
     products = counted(rows)
     _, launch = fitted(products, rows, file, {})
-    for card in CARDS.values():
+    for card in CARDS:
         without, launch_without = left_out(tables, card)
         for table in TABLES:
             here = [case for case in rows if (case.table, case.card) == (table, card)]
@@ -165,17 +150,16 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
             )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, required=True, help="the folder that holds neusight/")
-    parser.add_argument("--write", type=Path, help="the file with the numbers that were found")
-    arguments = parser.parse_args()
-    rows = cases(arguments.measured / "neusight")
-    file, launch = fitted(counted(rows), rows, json.loads(DATA.read_text()))
+def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
+    """Return the file with the numbers that suit the tables best, and print them."""
+    rows = cases(measured / "neusight")
+    file, launch = fitted(counted(rows), rows, file)
     print(f"launch {launch * 1e6:.1f} us, {file['parameters']['gpu']['vector_product']}")
-    common.say(judged(arguments.measured, file))
-    if arguments.write:
-        arguments.write.write_text(json.dumps(file, indent=1, ensure_ascii=False) + "\n")
+    return file
+
+
+def main() -> None:
+    common.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

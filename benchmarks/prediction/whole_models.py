@@ -27,13 +27,7 @@ from common import DATA, Line, op_rooflines, parameters_of
 import roofprof
 from roofprof import _C
 
-CARDS = {
-    "NVIDIA_A100-PCIE-40GB": "A100 PCIe 40GB",
-    "NVIDIA_A100_80GB_PCIe": "A100 PCIe 80GB",
-    "Tesla_V100-PCIE-32GB": "V100 PCIe",
-    "Tesla_T4": "T4",
-    "NVIDIA_L4": "L4",
-}
+CARDS = {device.replace(" ", "_"): card for card, device in common.NEUSIGHT.items()}
 
 
 class Case(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -49,21 +48,18 @@ class _Kernels:
     """The measured kernels of one class."""
 
     name: str
-    of: tuple[MeasuredKernels, ...]
-    chosen: tuple[tuple[int, ...], ...]  # of each, places in its lists
+    of: tuple[tuple[MeasuredKernels, list[int]], ...]  # with the places of the class in its lists
+    shapes: list[str]
+    seconds: np.ndarray
 
-    def shapes(self) -> list[str]:
-        return [of.shapes[i] for of, chosen in zip(self.of, self.chosen, strict=True) for i in chosen]
+    def predicted(self, roofs: _report.Ceilings) -> np.ndarray:
+        import numpy as np
 
-    def seconds(self) -> list[float]:
-        return [of.seconds[i] for of, chosen in zip(self.of, self.chosen, strict=True) for i in chosen]
-
-    def predicted(self, roofs: _report.Ceilings) -> list[float]:
         found = []
-        for of, chosen in zip(self.of, self.chosen, strict=True):
+        for of, chosen in self.of:
             seconds = of.predicted(roofs, _report.PredictionParameters.shipped())
             found += [seconds[i] for i in chosen]
-        return found
+        return np.array(found)
 
 
 def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], source: str) -> _report.Ceilings:
@@ -82,22 +78,20 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
     ):
         raise ValueError(f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs")
     plain = _with(roofs, {}, [], "")
-    classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes())) >= _FEWEST]
+    classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes)) >= _FEWEST]
     if not classes:
         raise ValueError(f"no class of ops was measured with {_FEWEST} shapes or more: nothing can be fitted")
     numbers: dict[str, float] = {}
     judged = []
     for kernels in classes:
-        seconds = np.array(kernels.seconds())
-        fold = np.array([zlib.crc32(shape.encode()) % _FOLDS for shape in kernels.shapes()])
-        held_out = np.zeros(len(seconds))
+        seconds = kernels.seconds
+        fold = np.array([zlib.crc32(shape.encode()) % _FOLDS for shape in kernels.shapes])
+        unfitted = kernels.predicted(plain)
+        held_out = unfitted.copy()
         for out in range(_FOLDS):
             if 0 < np.sum(fold == out) < len(fold):
                 found = _fit(plain, kernels, fold != out, numbers)
-                held_out[fold == out] = np.array(kernels.predicted(_with(plain, found, [], source)))[fold == out]
-            else:
-                held_out[fold == out] = np.array(kernels.predicted(plain))[fold == out]
-        unfitted = np.array(kernels.predicted(plain))
+                held_out[fold == out] = kernels.predicted(_with(plain, found, [], source))[fold == out]
         before, error = np.abs(unfitted / seconds - 1), np.abs(held_out / seconds - 1)
         if np.median(error) > _DOUBTFUL:
             raise ValueError(_doubtful(f"half of the {kernels.name} kernels are off by {np.median(error):.0%}", roofs))
@@ -112,7 +106,7 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
         judged.append(
             {
                 "name": kernels.name,
-                "kernels": len(set(kernels.shapes())),
+                "kernels": len(set(kernels.shapes)),
                 "median_error": float(np.median(error)),
                 "percentile_90": float(np.quantile(error, 0.9)),
                 "median_error_before": float(np.median(before)),
@@ -124,23 +118,21 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
 
 
 def _by_class(measured: Sequence[MeasuredKernels]) -> list[_Kernels]:
-    names = Counter(name for of in measured for name in of.classes)
-    return [
-        _Kernels(
-            name,
-            tuple(measured),
-            tuple(tuple(i for i, of_class in enumerate(of.classes) if of_class == name) for of in measured),
-        )
-        for name in sorted(names)
-    ]
+    import numpy as np
+
+    found = []
+    for name in sorted({name for of in measured for name in of.classes}):
+        chosen = [(of, [i for i, of_class in enumerate(of.classes) if of_class == name]) for of in measured]
+        shapes = [of.shapes[i] for of, places in chosen for i in places]
+        seconds = np.array([of.seconds[i] for of, places in chosen for i in places])
+        found.append(_Kernels(name, tuple(chosen), shapes, seconds))
+    return found
 
 
 def _fit(
     roofs: _report.Ceilings, kernels: _Kernels, chosen: np.ndarray, known: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the known numbers and those that suit the chosen kernels."""
-    import numpy as np
-
     capability = roofs.facts.compute_capability
     names = [
         name
@@ -153,10 +145,10 @@ def _fit(
 
     def predicted(values: list[float]) -> np.ndarray:
         trial = _with(roofs, {**known, **dict(zip(names, values, strict=True))}, [], "a trial")
-        seconds: np.ndarray = np.array(kernels.predicted(trial))[chosen]
+        seconds: np.ndarray = kernels.predicted(trial)[chosen]
         return seconds
 
-    found = fitted(predicted, np.array(kernels.seconds())[chosen], priors)
+    found = fitted(predicted, kernels.seconds[chosen], priors)
     for name, value, (expected, _) in zip(names, found, priors, strict=True):
         if not 1 / _FURTHEST < value / expected < _FURTHEST:
             raise ValueError(_doubtful(f"{name} would be {value:g} in place of {expected:g}", roofs))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roofprof import _report
 
@@ -25,8 +24,7 @@ _DTYPES = {
     "fp32": "float32",
 }
 _MOST = 2**30
-# A module keeps the shapes of some dozens of calls of an op.
-_CALLS = 25
+_CALLS = 25  # of one module
 
 
 @dataclass(frozen=True)
@@ -127,31 +125,43 @@ def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> Measured
     import torch
     from torch import nn
 
-    from roofprof.profiling.profiler import count
+    def run(call: tuple[str, tuple[int, int, int]]) -> None:
+        dtype, (rows, width, depth) = getattr(torch, call[0]), call[1]
+        nn.functional.linear(torch.empty(rows, depth, dtype=dtype), torch.empty(width, depth, dtype=dtype))
 
-    class Products(nn.Module):
-        def __init__(self, dtype: torch.dtype, sizes: Sequence[tuple[int, int, int]]) -> None:
-            super().__init__()
-            self.dtype, self.sizes = dtype, sizes
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for rows, width, depth in self.sizes:
-                a, b = torch.empty(rows, depth, dtype=self.dtype), torch.empty(width, depth, dtype=self.dtype)
-                nn.functional.linear(a, b)
-            return x
-
-    parts = [
-        Products(getattr(torch, dtype), sizes) for dtype, rows in measured.items() for sizes in _chunks(list(rows))
-    ]
-    with torch.device("meta"), torch.no_grad():
-        report = count(nn.Sequential(*parts), torch.zeros(1))
-    content = json.loads(report.to_json())
-    for op in content["ops"]:
-        if op["op"] == "aten::linear":
-            x, w = (tuple(map(int, shape.split("x"))) for shape in op["shapes"].split(", ")[:2])
-            op["time_ns"] = 1e9 * measured[_DTYPES[op["dtype"]]][x[0], w[0], x[1]]
+    report, places = counted_calls([(dtype, sizes) for dtype, rows in measured.items() for sizes in rows], run)
+    content = report.to_dict()
+    for place, seconds in zip(places, (one for rows in measured.values() for one in rows.values()), strict=True):
+        content["ops"][place]["time_ns"] = 1e9 * seconds
     return _measured(report._compiled, content)
 
 
-def _chunks(sizes: Sequence[tuple[int, int, int]]) -> Iterable[Sequence[tuple[int, int, int]]]:
-    return (sizes[begin : begin + _CALLS] for begin in range(0, len(sizes), _CALLS))
+Call = TypeVar("Call")
+
+
+def counted_calls(calls: Sequence[Call], run: Callable[[Call], object]) -> tuple[Report, list[int]]:
+    """Return the count of calls on the meta device, and the place of each among its ops.
+
+    All calls must differ from each other. ``run`` makes a call of one op, and of no other that writes anything.
+    """
+    import torch
+    from torch import nn
+
+    from roofprof.profiling.profiler import count
+
+    class Calls(nn.Module):
+        def __init__(self, chosen: Sequence[Call]) -> None:
+            super().__init__()
+            self.chosen = chosen
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for call in self.chosen:
+                run(call)
+            return x
+
+    # A module keeps the shapes of some dozens of calls of an op.
+    parts = [Calls(calls[begin : begin + _CALLS]) for begin in range(0, len(calls), _CALLS)]
+    with torch.device("meta"), torch.no_grad():
+        report = count(nn.Sequential(*parts), torch.zeros(1))
+    ops = report.to_dict()["ops"]
+    return report, [place for place, op in enumerate(ops) if op["work"]["write_bytes"]]
