@@ -141,7 +141,7 @@ def errors(ratios):
 
 
 def test_the_shipped_numbers_are_those_of_the_fit(tables):
-    file = json.loads(products.DATA.read_text())
+    file = json.loads(products.common.DATA.read_text())
     found = products.fitted(tables, file)
     for places in products.numbers_of(products.TABLES):
         fitted, shipped = (common.holder_of(content, places[0])[places[0][-1]] for content in (found, file))
@@ -150,7 +150,7 @@ def test_the_shipped_numbers_are_those_of_the_fit(tables):
 
 @pytest.mark.parametrize("card", ["A100 SXM 80GB", "H100 SXM", "B200", "L40S"])
 def test_errors_on_a_card_that_was_left_out(tables, card):
-    file = json.loads(products.DATA.read_text())
+    file = json.loads(products.common.DATA.read_text())
     table = next(table for table in tables if table.card == card)
     shipped = errors(table.predicted(products.parameters_of(file)) / table.seconds)
     found = products.left_out(tables, file, card)

@@ -95,9 +95,11 @@ def test_errors_on_measured_products(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
     products = importlib.import_module("vector_products")
     rows = products.cases(Path(MEASURED) / "neusight")
-    times = products.times(products.counted(rows), rows, json.loads(products.DATA.read_text())) + products.LAUNCH[0]
+    times = (
+        products.times(products.counted(rows), rows, json.loads(products.common.DATA.read_text())) + products.LAUNCH[0]
+    )
     error = np.abs(times / np.array([row.seconds for row in rows]) - 1)
-    for card in set(products.CARDS.values()):
+    for card in products.CARDS:
         for table in products.TABLES:
             here = error[[(row.card, row.table) == (card, table) for row in rows]]
             # On cards of 70 W equal products of a batch differ by 10% and a tenth of them by half: their clock's state.
