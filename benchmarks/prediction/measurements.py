@@ -54,7 +54,7 @@ TABLES = {
     ),
 }
 GPUS = [name for name, table in TABLES.items() if table.kind == "gpu"]
-# These are judged, not fitted to. The prediction knows of no layout: channels-last is predicted as NCHW is.
+# These are judged; only the shares of convolutions with their channels last are fitted to one of them.
 JUDGED = {
     "compiled": Table(
         "benchmark-infer-amp-nchw-pt291-cu128-4090-dynamo.csv",
@@ -66,7 +66,7 @@ JUDGED = {
         "benchmark-infer-amp-nchw-pt240-cu124-rtx4090.csv", (2, 4), card="RTX 4090", options=(("mode", "eager"),)
     ),
     "channels-last": Table(
-        "benchmark-infer-amp-nhwc-pt240-cu124-rtx4090.csv", (2, 4), card="RTX 4090", options=(("mode", "eager"),)
+        "benchmark-infer-amp-nhwc-pt240-cu124-rtx4090.csv", (2, 4), card="RTX 4090", options=(("channels_last", True),)
     ),
 }
 

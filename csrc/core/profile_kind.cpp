@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kPrecision = "in ";
 constexpr std::string_view kBatch = "batch ";
 constexpr std::string_view kUnderAutocast = "as autocast ran it";
+constexpr std::string_view kChannelsLast = "channels last";
 constexpr std::string_view kAutocast = "as under autocast in ";
 constexpr std::string_view kCompiled = "compiled";
 constexpr std::string_view kGraph = "as a graph";
@@ -60,6 +61,7 @@ bool read_ranks(std::string_view number, std::string_view name, Predicted& optio
 bool read_option(std::string_view phrase, Predicted& options) {
   const auto rest_after = [&](std::string_view start) { return phrase.substr(start.size()); };
   if (phrase == kUnderAutocast) return options.counted_under_autocast = true;
+  if (phrase == kChannelsLast) return options.channels_last = true;
   for (const auto& [words, mode] : {std::pair{kCompiled, LaunchMode::compiled}, std::pair{kGraph, LaunchMode::graph}}) {
     if (phrase != words) continue;
     options.mode = mode;
@@ -95,6 +97,7 @@ std::string words_of(const Predicted& options) {
   if (options.batch) add(kBatch, std::to_string(*options.batch));
   if (options.counted_under_autocast) add(kUnderAutocast);
   if (options.autocast) add(kAutocast, name_of(*options.autocast));
+  if (options.channels_last) add(kChannelsLast);
   if (options.mode == LaunchMode::compiled) add(kCompiled);
   if (options.mode == LaunchMode::graph) add(kGraph);
   if (options.host_seconds) add(kFactor, exact_text(*options.host_seconds), kHost);

@@ -41,6 +41,7 @@ struct Predicted {
   std::optional<std::int64_t> batch = {};
   bool counted_under_autocast = false;
   std::optional<DType> autocast = {};  // as autocast in that type runs it
+  bool channels_last = false;
   LaunchMode mode = LaunchMode::eager;
   std::optional<double> host_seconds = {};  // of an op's launch, in place of the default
   double bandwidth = 1;                     // times the device's own

@@ -678,6 +678,7 @@ class PredictionOptions:
         bandwidth: float = 1.0,
         peak: float = 1.0,
         autocast: bool = True,
+        channels_last: bool = False,
         mode: str = "eager",
         host_seconds: float | None = None,
         ranks: int = 1,

@@ -46,6 +46,25 @@ double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
   return dtype == DType::fp32 || dtype == DType::fp64 ? std::min(share, 1.0) : share;
 }
 
+// Tensor cores want the channels last in memory.
+double share_of_layout(const OpFeatures& op, const TargetDevice& device) {
+  const bool narrow = op.element_bytes > 0 && op.element_bytes <= 2;
+  if (!op.channels_last || !narrow) return 1;
+  const auto& shares = device.gpu->convolution.channels_last;
+  switch (op.op) {
+    case OpClass::conv_pointwise:
+      return shares.pointwise;
+    case OpClass::conv_spatial:
+      return shares.spatial;
+    case OpClass::conv_stem:
+      return shares.stem;
+    case OpClass::conv_grouped:
+      return shares.grouped;
+    default:
+      return shares.depthwise;
+  }
+}
+
 }  // namespace
 
 double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
@@ -55,7 +74,7 @@ double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
     return seconds_at_peaks(op, device) / (share_of_peak(op, device) * share_of_sizes(op, device));
   };
   const double memory = traffic_seconds(op.read_bytes, op.write_bytes, device.of_class(op.op).of_bandwidth, device);
-  return together(compute(), memory, device.gpu->overlap);
+  return together(compute(), memory, device.gpu->overlap) * share_of_layout(op, device);
 }
 
 }  // namespace roofprof

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "analysis/predict/fusion.h"
 #include "analysis/predict/scaling.h"
 
 namespace roofprof {
@@ -372,48 +373,6 @@ class FeatureReader {
   std::int64_t attended_ = 0;     // elements that the last op, an attention, put out
 };
 
-bool can_fuse(const OpFeatures& features) {
-  return features.op == OpClass::elementwise || features.op == OpClass::row_norm || features.op == OpClass::softmax ||
-         features.op == OpClass::reduction || features.op == OpClass::copy || features.op == OpClass::concatenation;
-}
-
-// Fuses chains of ops: what one op writes and the next one reads stays in registers, without casts. The chain's first
-// op keeps its launch. Ops of one module that follow each other compute one expression: both operands are in registers,
-// and of the calls that share a bucket only one reads from memory or writes there.
-void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) {
-  OpFeatures* before = nullptr;
-  std::size_t place = 0;  // of `before`
-  std::int64_t made = 0;
-  double written = 0;  // by `before`, were it not fused
-  for (std::size_t i = 0; i < features.size(); ++i) {
-    OpFeatures& here = features[i];
-    if (here.is_free) continue;
-    const auto& work = data.ops[i].work;
-    const std::int64_t calls = std::max<std::int64_t>(data.ops[i].calls, 1);
-    const bool fusible = here.is_known && can_fuse(here);
-    const double writes = here.write_bytes;
-    if (fusible) here.cast_bytes = 0;
-    if (before != nullptr && fusible && work.input_elements / calls == made && made > 0) {
-      const bool same_expression = data.ops[i].owner == data.ops[place].owner;
-      if (same_expression || here.calls == before->calls) {
-        const double shared = std::min(before->write_bytes, here.read_bytes);
-        before->write_bytes -= shared;
-        here.read_bytes -= same_expression ? std::min(here.read_bytes, 2 * written) : shared;
-        here.fused = here.in_chain = before->in_chain = true;
-      }
-      if (same_expression) {
-        const double once = std::min(here.calls, before->calls);
-        before->read_bytes *= once / before->calls;
-        here.write_bytes *= once / here.calls;
-      }
-    }
-    before = fusible ? &here : nullptr;
-    place = i;
-    made = work.output_elements / calls;
-    written = writes;
-  }
-}
-
 // On a GPU torch's dropout is one kernel, which also writes a mask of a byte for each element. Without a GPU it is
 // counted as three ops: random numbers, their scale, and the product with them.
 void fuse_dropout(const ProfileData& data, std::vector<OpFeatures>& features) {
@@ -454,6 +413,7 @@ bool counted_under_autocast(const ProfileData& data) {
 FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu) {
   return {.autocast = options.autocast && on_gpu && !counted_under_autocast(data),
           .fusion = options.mode == LaunchMode::compiled ? Fusion::chains : Fusion::none,
+          .channels_last = on_gpu && (options.channels_last || options.mode == LaunchMode::compiled),
           .on_gpu = on_gpu};
 }
 
@@ -461,7 +421,10 @@ std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOption
   FeatureReader reader(data, options.autocast);
   std::vector<OpFeatures> features;
   features.reserve(data.ops.size());
-  for (const auto& bucket : data.ops) features.push_back(reader.next(bucket));
+  for (const auto& bucket : data.ops) {
+    features.push_back(reader.next(bucket));
+    features.back().channels_last = options.channels_last;
+  }
   if (options.on_gpu) fuse_dropout(data, features);
   if (options.fusion == Fusion::chains) fuse_chains(data, features);
   return features;

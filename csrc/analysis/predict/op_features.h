@@ -79,6 +79,7 @@ struct OpFeatures {
   double element_bytes = 0;  // of the type that it is computed in; 0: not known
   // It takes no time: a view, or the copy that a fused attention saves by the order in which it writes its heads.
   bool is_free = false;
+  bool channels_last = false;     // of a convolution: it finds its tensors in the order that it wants
   bool is_known = true;           // false: its work is not known
   bool waits_for_device = false;  // the host needs its result
   bool in_chain = false;          // it is part of a fused kernel
@@ -95,6 +96,7 @@ enum class Fusion : std::uint8_t {
 struct FeatureOptions {
   bool autocast = true;  // of what was counted in fp16 or bf16
   Fusion fusion = Fusion::none;
+  bool channels_last = false;
   bool on_gpu = true;  // with its kernels of dropout
 };
 

@@ -84,12 +84,23 @@ struct AttentionParameters {
   AttentionKernels overlapped;  // at the same time: FlashAttention 3, TensorRT-LLM's and cuDNN's of Blackwell
 };
 
+// The time of convolutions on tensor cores that find their channels last in memory, as a share of that of other ones,
+// whose tensors are reordered first and afterwards.
+struct ChannelsLast {
+  double spatial = 1;
+  double pointwise = 1;
+  double grouped = 1;
+  double depthwise = 1;
+  double stem = 1;
+};
+
 struct ConvolutionParameters {
   double depth = 0;  // half sizes
   double width = 0;
   double unaligned = 1;           // as of products
   double depthwise_exponent = 0;  // time per FLOP of a depthwise kernel goes with (its area / 9) to this power
   double floor = 0;               // seconds that the smallest takes, whose weights are cast and reordered, too
+  ChannelsLast channels_last;
 };
 
 struct StreamingParameters {
@@ -290,12 +301,22 @@ void for_each_member(Of<AttentionParameters>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<ChannelsLast>, Visitor&& visit) {
+  visit("spatial", &ChannelsLast::spatial, Written::always);
+  visit("pointwise", &ChannelsLast::pointwise, Written::always);
+  visit("grouped", &ChannelsLast::grouped, Written::always);
+  visit("depthwise", &ChannelsLast::depthwise, Written::always);
+  visit("stem", &ChannelsLast::stem, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<ConvolutionParameters>, Visitor&& visit) {
   visit("depth", &ConvolutionParameters::depth, Written::always);
   visit("width", &ConvolutionParameters::width, Written::always);
   visit("unaligned", &ConvolutionParameters::unaligned, Written::always);
   visit("depthwise_exponent", &ConvolutionParameters::depthwise_exponent, Written::always);
   visit("floor", &ConvolutionParameters::floor, Written::always);
+  visit("channels_last", &ConvolutionParameters::channels_last, Written::always);
 }
 
 template <class Visitor>

@@ -39,6 +39,9 @@ struct PredictionOptions {
   double peak = 1;
   // True: autocast ran the work that was counted in fp16 or bf16, so its parameters are in fp32.
   bool autocast = true;
+  // The model and its images have their channels last in memory, which convolutions in half on a GPU want. Compiled
+  // models bring them into that order themselves.
+  bool channels_last = false;
   LaunchMode mode = LaunchMode::eager;
   // Seconds in which the host launches an op in eager mode; empty: the default of docs/prediction.md.
   std::optional<double> host_seconds = {};

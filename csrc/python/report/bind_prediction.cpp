@@ -25,7 +25,7 @@ LaunchMode launch_mode(const std::string& name) {
 }
 
 PredictionOptions options_of(const std::optional<std::string>& precision, std::optional<std::int64_t> batch,
-                             double bandwidth, double peak, bool autocast, const std::string& mode,
+                             double bandwidth, double peak, bool autocast, bool channels_last, const std::string& mode,
                              std::optional<double> host_seconds, std::int64_t ranks, const std::string& parallel) {
   PredictionOptions options;
   if (precision) {
@@ -39,6 +39,7 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
   options.bandwidth = bandwidth;
   options.peak = peak;
   options.autocast = autocast;
+  options.channels_last = channels_last;
   options.mode = launch_mode(mode);
   options.host_seconds = host_seconds;
   options.ranks = ranks;
@@ -55,8 +56,9 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
 void bind_prediction(py::module_& module) {
   py::class_<PredictionOptions>(module, "PredictionOptions")
       .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
-           py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true, py::arg("mode") = "eager",
-           py::arg("host_seconds") = std::nullopt, py::arg("ranks") = 1, py::arg("parallel") = "ddp");
+           py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true,
+           py::arg("channels_last") = false, py::arg("mode") = "eager", py::arg("host_seconds") = std::nullopt,
+           py::arg("ranks") = 1, py::arg("parallel") = "ddp");
   py::class_<PredictionParameters>(module, "PredictionParameters")
       .def(py::init([](const std::string& text) { return PredictionParameters::parsed(text); }), py::arg("text"))
       .def_static("shipped", &PredictionParameters::shipped, py::return_value_policy::reference);

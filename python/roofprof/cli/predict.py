@@ -85,6 +85,11 @@ def add_prediction_options(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="fp16 and bf16 throughout; without it parameters are taken to be in fp32, under autocast",
     )
+    parser.add_argument(
+        "--channels-last",
+        action="store_true",
+        help="model and images have their channels last in memory; compiled models see to that",
+    )
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
         "--mode",
@@ -131,6 +136,7 @@ def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
         "bandwidth": arguments.bandwidth,
         "peak": arguments.peak,
         "autocast": arguments.autocast,
+        "channels_last": arguments.channels_last,
         "mode": arguments.mode,
         "host": arguments.host,
         "ranks": arguments.ranks,

@@ -33,6 +33,7 @@ class OptionsOfCalls(TypedDict, total=False):
     bandwidth: float
     peak: float
     autocast: bool
+    channels_last: bool
     mode: Literal["eager", "graph", "compiled"]
     host: float | Literal["measured"] | None
     compiled: bool  # mode="compiled"
@@ -79,7 +80,8 @@ def _check_kinds(given: Options) -> None:
         raise TypeError(f"ranks is a whole number, not {ranks!r}")
     if not 1 <= ranks < 2**31:
         raise ValueError(f"ranks must be 1 or more, and below {2**31}, not {ranks}")
-    for option, kind in (("mode", str), ("parallel", str), ("autocast", bool), ("bandwidth", float), ("peak", float)):
+    kinds = {"mode": str, "parallel": str, "autocast": bool, "channels_last": bool, "bandwidth": float, "peak": float}
+    for option, kind in kinds.items():
         value = given.get(option, kind())
         if not isinstance(value, (kind, int) if kind is float else kind):
             raise TypeError(f"{option} is a {_KINDS[kind]}, not {value!r}")

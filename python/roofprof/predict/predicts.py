@@ -26,10 +26,11 @@ class Predicts:
         precision: "fp16", "bf16", "fp32", ...: in place of the one that was counted. batch: samples of a call in place
         of those that were counted. bandwidth, peak: factors, 2 for a device that is twice as fast. autocast: whether
         what was counted in fp16 or bf16 runs under autocast, its parameters in fp32 (the default); False: all of it in
-        that type. mode: "eager" (the default): the host launches op by op, and the device waits where the host is
-        slower; "graph": a CUDA or HIP graph is replayed; "compiled": elementwise ops, norms and reductions that follow
-        each other are one kernel, and nothing waits for the host. host: seconds in which the host launches an op in
-        eager mode, or "measured": those of this machine, which takes a second.
+        that type. channels_last: model and images have their channels last in memory (compiled models bring them into
+        that order themselves). mode: "eager" (the default): the host launches op by op, and the device waits where the
+        host is slower; "graph": a CUDA or HIP graph is replayed; "compiled": elementwise ops, norms and reductions that
+        follow each other are one kernel, and nothing waits for the host. host: seconds in which the host launches an op
+        in eager mode, or "measured": those of this machine, which takes a second.
         ranks: devices of one machine that share the work, one of which is predicted. parallel: "ddp" and "fsdp" train,
         the count is that of one rank's batch; "tp" splits the products of transformer blocks that were counted whole.
 

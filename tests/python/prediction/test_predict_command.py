@@ -85,6 +85,7 @@ def test_one_device_is_a_report(shell):
         (("--precision", "fp16"), {"precision": "fp16"}),
         (("--precision", "bf16", "--no-autocast"), {"precision": "bf16", "autocast": False}),
         (("--batch", "8", "--compiled"), {"batch": 8, "compiled": True}),
+        (("--channels-last",), {"channels_last": True}),
         (("--bandwidth", "2", "--peak", "0.5"), {"bandwidth": 2.0, "peak": 0.5}),
     ],
 )
