@@ -173,19 +173,6 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
     return list({id(module): module for module in found}.values())
 
 
-@contextlib.contextmanager
-def packaged(model: object, session: _C.ModuleHooks) -> Iterator[None]:
-    """Observe a call of the model; an AOTInductor package is a compiled region which has no twin."""
-    if type(model).__name__ != "AOTICompiledModel":
-        yield
-        return
-    session.enter_compiled()
-    try:
-        yield
-    finally:
-        session.leave_compiled()
-
-
 class Compilations:
     """Watches the compiler while a profile runs.
 
