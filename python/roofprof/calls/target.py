@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
-from roofprof.models.compiled import Compilations, compiled_with_its_hooks
+from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
@@ -114,7 +114,7 @@ class Observer:
         self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
         self.scripts = Scripts(tree, self.session)
         self._graphs = GraphScopes(tree, self.session)
-        self.packages = Packages(tree, self.session)
+        self.packages = Packages(tree, self.session, tree.once(compiled_places))
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
 
     @contextlib.contextmanager
@@ -123,7 +123,12 @@ class Observer:
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
         hooks = global_hooks(self.session, self.tokens, self.compilations.kept_from)
-        with hooks, self._graphs.opened(), self.packages.opened():
+        # torch would compile code again that calls a package, because it is called through roofprof's function.
+        hidden = self.packages.in_compiled and not self.compilations.eager
+        packages: contextlib.AbstractContextManager[None] = (
+            contextlib.nullcontext() if hidden else self.packages.opened()
+        )
+        with hooks, self._graphs.opened(), packages:
             yield
 
     @contextlib.contextmanager

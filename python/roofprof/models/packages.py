@@ -214,7 +214,8 @@ class Packages:
 
     _observing: ClassVar[list[Packages]] = []
 
-    def __init__(self, tree: ModelTree, session: _C.ModuleHooks) -> None:
+    def __init__(self, tree: ModelTree, session: _C.ModuleHooks, compiled: set[int]) -> None:
+        self.in_compiled = any(tree.modules[place]["parent"] in compiled for _, place in tree.packages)
         self._places: dict[int, list[int]] = {}
         self._packages = {id(package): package for package, _ in tree.packages}
         for package, place in tree.packages:

@@ -6,7 +6,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import roofprof
+try:
+    import roofprof
+except ImportError:
+    sys.exit(77)  # what ctest calls skipped
 
 folder = Path(sys.argv[1])
 with torch.no_grad():

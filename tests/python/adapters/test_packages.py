@@ -201,6 +201,21 @@ def test_in_a_module_it_is_a_compiled_region(counted):
     assert own == pytest.approx(report.total.time)
 
 
+def test_inside_compiled_code_it_has_its_work_and_nothing_is_compiled_again(counted, nothing_compiled, backend):
+    model = torch.compile(around(counted), backend=backend)
+    with torch.no_grad():
+        model(x())
+        model(x())
+        compiled = backend.frame_count
+        report = profiler(model).run(x())
+    assert backend.frame_count == compiled
+    assert not [note for note in report.coverage.notes if note.code == "compiled-meanwhile"]
+    assert report.total.macs == 6 * LINEAR
+    assert report.row("1.package").macs == 4 * LINEAR
+    assert report.row("1.package").time is None  # torch.compile's region has it
+    assert report.row("1").time > 0
+
+
 def test_a_block_counts_every_call(counted):
     model = around(counted)
     prof = profiler(model)

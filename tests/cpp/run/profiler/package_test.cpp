@@ -24,14 +24,16 @@ class PackageProfiler : public ::testing::Test {
     const std::string write = std::string(ROOFPROF_TEST_PYTHON) + " " + ROOFPROF_TEST_DATA +
                               "/cpp/support/packages.py " + ::testing::TempDir() + " > /dev/null 2> " +
                               ::testing::TempDir() + "packages.log";
-    made = std::system(write.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
+    status = std::system(write.c_str());  // NOLINT(concurrency-mt-unsafe)
   }
   void SetUp() override {
-    if (!made) GTEST_SKIP() << "no Python that can compile a package: see packages.log in " << ::testing::TempDir();
+    if (status == kNoPython) GTEST_SKIP() << "there is no Python with roofprof, which makes the packages";
+    ASSERT_EQ(status, 0) << "see packages.log in " << ::testing::TempDir();
   }
   static std::string file(const std::string& name) { return ::testing::TempDir() + name; }
 
-  static inline bool made = false;
+  static constexpr int kNoPython = 77 << 8;
+  static inline int status = kNoPython;
   const at::NoGradGuard no_grad;
 };
 
