@@ -185,7 +185,7 @@ void put_counts(Pass& pass, ModuleId place, const std::vector<const PackageCalls
   for (const auto& clock : pass.clocks) {
     if (clock.owner.module == place) calls[clock.owner.region] += clock.calls;
   }
-  // With one kind of calls each region has its own; of several it is not known which of them were in which region.
+  // Where the calls are of several kinds, it is not known which of them a region had: the first region gets all.
   if (packages.size() == 1) {
     for (const auto& [region, count] : calls) add_counts(pass, *packages.front()->counts, rows, region, count);
   } else if (!calls.empty()) {
@@ -292,11 +292,15 @@ HostProfile with_uncounted_packages(HostProfile host, const Pass& counting, cons
   std::map<std::string, std::set<ModuleId>> callers;  // by why the work is not known
   for (const auto& op : counting.ops) {
     if (op.op != kCompiledPackage) continue;
-    const auto& why = reasons[op.owner.module];
-    callers[why.empty() ? "the package has no counts; export it with roofprof.package_metadata, or load it with its "
-                          "exported program (roofprof.load_package)"
-                        : why]
-        .insert(op.owner.module);
+    const auto known = reasons.find(op.owner.module);
+    std::string why = "it is not known which package this is; profile it with run(), or as an attribute of a module";
+    if (known != reasons.end()) why = known->second;
+    if (why.empty()) {
+      why =
+          "the package has no counts; export it with roofprof.package_metadata, or load it with its exported program "
+          "(roofprof.load_package)";
+    }
+    callers[why].insert(op.owner.module);
   }
   for (const auto& [why, places] : callers) {
     const auto paths = paths_of(places, host.modules);
@@ -306,7 +310,7 @@ HostProfile with_uncounted_packages(HostProfile host, const Pass& counting, cons
              paths);
     for (std::size_t id = 0; id < host.modules.size(); ++id) {
       const auto holder = holder_above(static_cast<ModuleId>(id), places, host.modules);
-      if (!reasons.contains(holder)) continue;  // a module that calls a package, which has no row
+      if (!reasons.contains(holder)) continue;  // a module that calls a package that has no row
       host.modules[id].compiled_region = holder;
       host.modules[id].calls_visible = false;
       host.ops.push_back(unknown_work(kCompiledPackage, static_cast<ModuleId>(id), kNoRegion));

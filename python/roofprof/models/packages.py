@@ -49,12 +49,12 @@ class Known:
     why_not: str = ""
     program: torch.export.ExportedProgram | None = None
     modules: list[dict[str, Any]] = field(default_factory=list)
-    shapes: Shapes = ()  # of the inputs for which it was counted
+    shapes: Shapes = ()  # of the inputs for which it was counted; sorted, because keywords have any order
 
     def __post_init__(self) -> None:
         if self.counts:
             self.modules = json.loads(self.counts)["modules"]
-            self.shapes = tuple(map(tuple, self.modules[0].get("input_shapes", [])))
+            self.shapes = tuple(sorted(map(tuple, self.modules[0].get("input_shapes", []))))
 
 
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
@@ -99,7 +99,7 @@ def load(path: Path, model_name: str, program: torch.export.ExportedProgram | No
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     if not holds_package(path):
-        raise ValueError(f"{path} is no AOTInductor package, or it is damaged")
+        raise ValueError(f"{path} is damaged, or not an AOTInductor package")
     try:
         from torch.export.pt2_archive._package import load_pt2
     except ImportError as error:
@@ -139,7 +139,7 @@ def counted(program: torch.export.ExportedProgram, count: Count) -> str:
 
 
 class _Tensor(NamedTuple):
-    """What a fake tensor is made of later: where calls are observed, making one would be."""
+    """Says how to make a fake tensor later: an observed call would have the ops that make one now."""
 
     size: torch.Size
     stride: tuple[int, ...]
@@ -243,14 +243,14 @@ class Packages:
             self._enter_hook(package)
 
     def leave(self, package: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """End a call of the package, and keep the shapes of what it was called with where calls are counted."""
+        """End a call of the package, and keep its shapes if calls are counted now."""
         if id(package) not in self._places:
             return
         self._leave_hook(package, args, kwargs, result)
         if not self._session.record_shapes or not self._session.active:
             return
         tensors = [value for value in _pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-        shapes = tuple(tuple(tensor.shape) for tensor in tensors[:_SHAPES_KEPT])
+        shapes = tuple(sorted(tuple(tensor.shape) for tensor in tensors[:_SHAPES_KEPT]))
         call = self._calls.setdefault((id(package), shapes), [0, None])
         call[0] += 1
         known = known_of(package)

@@ -27,6 +27,6 @@ def load_package(
     """Return what ``torch._inductor.aoti_load_package(path)`` returns, and remember the program that it came from.
 
     Then the work of a call is counted for its own inputs. program: None for the one in the package, if there is one.
-    Raises ValueError, one sentence, where the file is no package, or not one for a device of this machine.
+    Raises ValueError, one sentence, where the file is not a package for a device of this machine.
     """
     return packages.load(Path(path), model_name, program, count_program)

@@ -208,6 +208,17 @@ TEST(Packages, CallsOfSeveralKindsAddUp) {
   EXPECT_EQ(report.total().flops, 4'020);
 }
 
+TEST(Packages, WithoutARowTheyLeaveOtherModulesAlone) {
+  Packaged net;
+  net.observed.counting.ops.push_back(linear(net.layer, 1, 5));
+  net.observed.counting.clocks.push_back({{net.layer, Phase::forward}, 1, 10});
+  net.observed.timed = {net.observed.counting};
+  const testing::Derived report = net.derived();
+  EXPECT_TRUE(report.row("net").incomplete);
+  EXPECT_FALSE(report.row("net.fc").incomplete);
+  EXPECT_EQ(report.row("net.fc").time_ns, 10);
+}
+
 TEST(Packages, WithoutCountsNothingInsideIsKnown) {
   Packaged net;
   auto& package = net.calls(2, net.program);

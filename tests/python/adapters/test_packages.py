@@ -150,6 +150,34 @@ def test_it_is_known_in_blocks_and_counts_too(package):
     assert roofprof.count(model, x()).coverage.uncosted == {PACKAGE: 1}
 
 
+def test_a_package_that_no_module_holds_leaves_other_rows_alone(counted):
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, value):
+            return counted(self.layer(value))
+
+    with torch.no_grad():
+        report = profiler(Calls()).run(x())
+    assert report.coverage.uncosted == {PACKAGE: 1}
+    assert not report.row("layer").incomplete
+    assert report.row("layer").time > 0
+    assert any("it is not known which package this is" in note.text for note in report.coverage.notes)
+
+
+def test_keywords_may_come_in_any_order(folder):
+    class Two(nn.Module):
+        def forward(self, a, b):
+            return a @ b
+
+    inputs = {"a": torch.ones(2, 3), "b": torch.ones(3, 4)}
+    program = torch.export.export(Two(), (), inputs)
+    package = torch._inductor.aoti_load_package(with_counts(program, folder / "keywords.pt2"))
+    assert roofprof.count(package, b=inputs["b"], a=inputs["a"]).total.macs == 2 * 3 * 4
+
+
 # ---- packages with counts
 
 
@@ -341,7 +369,7 @@ def test_wrong_files_are_refused_in_a_sentence(file_with_counts, folder, capsys)
         assert "was compiled for cuda, and torch finds no such device here" in error_of(capsys, for_cuda)
     cut.write_bytes(Path(file_with_counts).read_bytes()[:5000])
     assert "is no exported program that torch can load" in error_of(capsys, cut)
-    with pytest.raises(ValueError, match="is no AOTInductor package, or it is damaged"):
+    with pytest.raises(ValueError, match="is damaged, or not an AOTInductor package"):
         roofprof.load_package(cut)
     with zipfile.ZipFile(neither, "w") as archive:
         archive.writestr("neither/data/aotinductor/model/nothing.txt", "nothing")
