@@ -2,6 +2,7 @@
 // Holds what a run or a block observed when it has ended: the join makes a profile of it.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,14 @@ struct OtherCalls {
   bool mixed = false;        // modules were counted on threads that may have worked for these calls
 };
 
+// Calls of an AOTInductor package in the counting call.
+struct PackageCalls {
+  ModuleId place = kModel;                    // the package's row; the modules that it was exported from are below
+  std::shared_ptr<const ProfileData> counts;  // of one call of the program that it was compiled from; null: not known
+  std::int64_t calls = 1;                     // for which these counts hold
+  std::string why_not;                        // the counts are not known; empty: nobody wrote them into the package
+};
+
 // `runs` of it lacks what follows from the passes: the times of the timed ones, and which of them was chosen.
 struct RunRecord : RunInfo {
   bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
@@ -74,6 +83,7 @@ struct RunRecord : RunInfo {
   std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
   std::optional<TorchNn> torch_nn;       // of a torch::nn model
   OtherCalls others;
+  std::vector<PackageCalls> packages;
   std::vector<Note> notes;           // of what came before
   std::vector<Note> notes_on_model;  // they come after all other notes
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/note_codes.h"
@@ -124,10 +125,80 @@ std::vector<Pass::Op> region_ops(const Pass& timed, const std::map<Owner, std::i
   return ops;
 }
 
+void note_times(HostProfile& host, const std::set<ModuleId>& regions, const std::string& what,
+                const std::string& counted) {
+  if (regions.empty()) return;
+  const auto paths = paths_of(regions, host.modules);
+  add_note(host.notes, "compiled",
+           what + " (" + first_paths(paths) + "): counts from " + counted +
+               ", time from the compiled run, on the row of each compiled region alone; fused code moves fewer bytes "
+               "than counted, so %roof may pass 100%",
+           paths);
+}
+
+// Returns the row of each module of a package's counts: those below the package's own have the same paths there.
+std::vector<ModuleId> rows_of_package(const ProfileData& counts, ModuleId place, const std::vector<Module>& modules) {
+  const auto& top = modules[index_of(place)].path;
+  std::map<std::string, ModuleId> by_path;
+  for (std::size_t id = 0; id < modules.size(); ++id) by_path.emplace(modules[id].path, static_cast<ModuleId>(id));
+  std::vector<ModuleId> rows(counts.modules.size(), place);
+  for (std::size_t id = index_of(kOptimizer) + 1; id < rows.size(); ++id) {
+    const auto& path = counts.modules[id].path;
+    const auto found = by_path.find(top.empty() ? path : top + "." + path);
+    rows[id] = found != by_path.end() ? found->second : rows[index_of(counts.modules[id].parent)];
+  }
+  return rows;
+}
+
+// Adds the work of that many calls to `pass`.
+void add_counts(Pass& pass, const ProfileData& counts, const std::vector<ModuleId>& rows, RegionId region,
+                std::int64_t calls) {
+  for (const auto& bucket : counts.ops) {
+    Pass::Op op;
+    static_cast<OpBucket&>(op) = bucket;
+    op.owner = {rows[index_of(bucket.owner.module)], bucket.owner.phase, region};
+    op.calls = saturating_multiply(bucket.calls, calls);
+    op.work = bucket.work.times(calls);
+    op.link_bytes = saturating_multiply(bucket.link_bytes, calls);
+    for (auto& part : op.reuse) {
+      for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) {
+        *bytes = saturating_multiply(*bytes, calls);
+      }
+    }
+    op.time_ns.reset();
+    pass.ops.push_back(std::move(op));
+  }
+  for (const auto& time : counts.times) {
+    if (time.owner.module <= kOptimizer) continue;  // the package's own calls were observed
+    const Owner owner{rows[index_of(time.owner.module)], time.owner.phase, region};
+    auto clock = std::ranges::find(pass.clocks, owner, &Pass::Clock::owner);
+    if (clock == pass.clocks.end()) clock = pass.clocks.insert(clock, {owner, 0, 0});
+    clock->calls = saturating_add(clock->calls, saturating_multiply(time.calls, calls));
+  }
+}
+
+// Replaces what the package's calls dispatched by its counts.
+void put_counts(Pass& pass, ModuleId place, const std::vector<const PackageCalls*>& packages,
+                const std::vector<ModuleId>& rows) {
+  std::erase_if(pass.ops, [&](const Pass::Op& op) { return op.owner.module == place; });
+  std::map<RegionId, std::int64_t> calls;
+  for (const auto& clock : pass.clocks) {
+    if (clock.owner.module == place) calls[clock.owner.region] += clock.calls;
+  }
+  // Where the calls are of several kinds, it is not known which of them a region had: the first region gets all.
+  if (packages.size() == 1) {
+    for (const auto& [region, count] : calls) add_counts(pass, *packages.front()->counts, rows, region, count);
+  } else if (!calls.empty()) {
+    for (const auto* package : packages) {
+      add_counts(pass, *package->counts, rows, calls.begin()->first, package->calls);
+    }
+  }
+}
+
 // So that the row of a module that may have run inside is a lower limit.
-Pass::Op unknown_work(ModuleId module, RegionId region) {
+Pass::Op unknown_work(std::string_view op, ModuleId module, RegionId region) {
   Pass::Op unknown;
-  unknown.op = kCompiledRegion;
+  unknown.op = op;
   unknown.owner = {module, Phase::forward, region};
   unknown.costed = false;
   return unknown;
@@ -135,7 +206,30 @@ Pass::Op unknown_work(ModuleId module, RegionId region) {
 
 }  // namespace
 
-HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
+void count_packages(RunRecord& observed) {
+  std::map<ModuleId, std::vector<const PackageCalls*>> by_place;
+  for (auto& package : observed.packages) {
+    if (package.counts == nullptr) continue;
+    if (ran_compiled_code(observed.counting)) {
+      package.counts.reset();
+      package.why_not = "torch.compile's code ran in the same block; profile a call with run() instead";
+    } else {
+      by_place[package.place].push_back(&package);
+    }
+  }
+  for (const auto& [place, packages] : by_place) {
+    const auto rows = rows_of_package(*packages.front()->counts, place, observed.modules);
+    put_counts(observed.counting, place, packages, rows);
+    if (observed.first_call) put_counts(*observed.first_call, place, packages, rows);
+  }
+  for (auto& pass : observed.timed) {
+    for (auto& op : pass.ops) {
+      if (op.op == kCompiledPackage && by_place.contains(op.owner.module)) op.kind = Pass::Op::Kind::compiled_region;
+    }
+  }
+}
+
+HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std::vector<PackageCalls>& packages) {
   const auto calls = region_calls(timed);
   const auto holders = modules_of(calls);
   host.modules = modules_with_holders(std::move(host.modules), host.times, timed, holders);
@@ -147,11 +241,13 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
     if (inside || holders.contains(bucket.owner.module)) bucket.time_ns.reset();
   }
   std::ranges::move(region_ops(timed, calls, holders), std::back_inserter(host.ops));
-  add_note(host.notes, "compiled",
-           "compiled (" + first_paths(paths_of(holders, host.modules)) +
-               "): counts from the eager model, time from the compiled run, on the row of each compiled region alone; "
-               "fused code moves fewer bytes than counted, so %roof may pass 100%",
-           paths_of(holders, host.modules));
+  auto regions = holders;
+  std::set<ModuleId> counted;
+  for (const auto& package : packages) {
+    if (package.counts != nullptr && regions.erase(package.place) > 0) counted.insert(package.place);
+  }
+  note_times(host, regions, "compiled", "the eager model");
+  note_times(host, counted, "AOTInductor package", "the program that it was exported from");
   return host;
 }
 
@@ -172,7 +268,7 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
     for (const auto& [key, calls] : regions) {
       if (key.module == holder) in.insert(key.region);
     }
-    for (const auto region : in) host.ops.push_back(unknown_work(module, region));
+    for (const auto region : in) host.ops.push_back(unknown_work(kCompiledRegion, module, region));
   }
   host.times = times_by_holder(std::move(host.times), host.modules);
   std::map<ModuleId, std::int64_t> calls_by_holder;
@@ -190,18 +286,37 @@ HostProfile with_uncounted_regions(HostProfile host, const Pass& counting, bool 
   return host;
 }
 
-std::optional<Note> note_on_packages(const Pass& counting, const std::vector<Module>& modules) {
-  std::set<ModuleId> callers;
+HostProfile with_uncounted_packages(HostProfile host, const Pass& counting, const std::vector<PackageCalls>& packages) {
+  std::map<ModuleId, std::string> reasons;
+  for (const auto& package : packages) reasons[package.place] = package.why_not;
+  std::map<std::string, std::set<ModuleId>> callers;  // by why the work is not known
   for (const auto& op : counting.ops) {
-    if (op.op == kCompiledPackage) callers.insert(op.owner.module);
+    if (op.op != kCompiledPackage) continue;
+    const auto known = reasons.find(op.owner.module);
+    std::string why = "it is not known which package this is; profile it with run(), or as an attribute of a module";
+    if (known != reasons.end()) why = known->second;
+    if (why.empty()) {
+      why =
+          "the package has no counts; export it with roofprof.package_metadata, or load it with its exported program "
+          "(roofprof.load_package)";
+    }
+    callers[why].insert(op.owner.module);
   }
-  if (callers.empty()) return std::nullopt;
-  const auto paths = paths_of(callers, modules);
-  return make_note("compiled-not-counted",
-                   "AOTInductor package in " + first_paths(paths) +
-                       ": work inside not counted but for what it dispatches; count the model that it was exported "
-                       "from",
-                   paths);
+  for (const auto& [why, places] : callers) {
+    const auto paths = paths_of(places, host.modules);
+    add_note(host.notes, "compiled-not-counted",
+             "AOTInductor package in " + first_paths(paths) +
+                 ": work inside not counted but for what it dispatches, because " + why,
+             paths);
+    for (std::size_t id = 0; id < host.modules.size(); ++id) {
+      const auto holder = holder_above(static_cast<ModuleId>(id), places, host.modules);
+      if (!reasons.contains(holder)) continue;  // a module that calls a package that has no row
+      host.modules[id].compiled_region = holder;
+      host.modules[id].calls_visible = false;
+      host.ops.push_back(unknown_work(kCompiledPackage, static_cast<ModuleId>(id), kNoRegion));
+    }
+  }
+  return host;
 }
 
 }  // namespace roofprof

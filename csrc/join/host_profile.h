@@ -54,6 +54,6 @@ std::optional<Note> set_tracing_aside(RunRecord& observed);
 // alone (other_ops); where the pass ran compiled code, its time stands on the row of the region
 // (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which is never repeated.
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
-                         bool in_block);
+                         bool in_block, const std::vector<PackageCalls>& packages = {});
 
 }  // namespace roofprof

@@ -127,8 +127,9 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
 
 ProfileData join(RunRecord observed) {
   auto note_on_tracing = set_tracing_aside(observed);
+  count_packages(observed);
   auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
-                           observed.timed, observed.mode == "block");
+                           observed.timed, observed.mode == "block", observed.packages);
   ProfileData data;
   static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));
   std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,16 @@ std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::str
   return std::make_unique<PythonRun>(std::move(hooks), std::move(setting), std::move(location));
 }
 
+// The text is the report that holds the counts; empty: they are not known, and the last item may say why.
+PackageCalls package_calls(const std::tuple<ModuleId, std::string, std::int64_t, std::string>& package) {
+  const auto& [place, text, calls, why_not] = package;
+  PackageCalls result{place, nullptr, calls, why_not};
+  if (text.empty()) return result;
+  auto report = std::make_shared<const Report>(Report::from_json_text(text));
+  result.counts = {report, &report->data()};
+  return result;
+}
+
 // `facts` are those that the profiler knows itself.
 Report make_report(PythonRun& self, const py::dict& facts) {
   RunRecord observed;
@@ -69,6 +80,10 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
   for (const auto calls : facts["token_calls"])
     observed.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));
+  for (const auto package : facts["packages"]) {
+    observed.packages.push_back(
+        package_calls(package.cast<std::tuple<ModuleId, std::string, std::int64_t, std::string>>()));
+  }
   const MeasuredCeilings roofs{facts["ceilings"].cast<Ceilings>(),
                                facts["notes_on_roofs"].cast<std::vector<std::string>>()};
   return run::finish_report(self.run, std::move(observed), roofs);

@@ -10,7 +10,6 @@
 #include "machine/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/declared_work.h"
-#include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
@@ -28,7 +27,8 @@ void bind_scopes(py::module_& module) {
       py::arg("name"), py::arg("token"));
   module.def("check_name", &observe::check_name, py::arg("name"));
   module.def("is_region_open", &observe::is_region_open, py::arg("name"));
-  module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
+  module.def(
+      "close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
 
   module.def(
       "declare_work",
@@ -40,7 +40,8 @@ void bind_scopes(py::module_& module) {
         observe::open_work(name, read_work(counts), token.ptr());
       },
       py::arg("name"), py::arg("counts"), py::arg("token"));
-  module.def("close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
+  module.def(
+      "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
 }
 
 }  // namespace
@@ -93,8 +94,6 @@ void bind_session(py::module_& module) {
           },
           py::arg("module"), py::arg("name"))
       .def("hide_script_calls", &ModuleHooks::hide_script_calls)
-      .def("enter_compiled", [](const ModuleHooks&) { observe::enter_compiled(); })
-      .def("leave_compiled", [](const ModuleHooks&) { observe::leave_compiled(); })
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
       .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",

@@ -11,6 +11,7 @@ from roofprof.latency.sweep import LatencySweep
 from roofprof.predict.sweep import predict_sweep
 from roofprof.profiling.imported import from_ncu, from_trace, trace_handler
 from roofprof.profiling.op_costs import Work, op_cost
+from roofprof.profiling.packages import load_package, package_metadata
 from roofprof.profiling.profiler import RooflineProfiler, count, profile, time
 from roofprof.profiling.scopes import scope, work
 from roofprof.report.comparison import Comparison, compare
@@ -38,8 +39,10 @@ __all__ = [
     "from_ncu",
     "from_trace",
     "gather",
+    "load_package",
     "merge",
     "op_cost",
+    "package_metadata",
     "predict_sweep",
     "profile",
     "scaling",

@@ -23,6 +23,9 @@
 namespace c10 {
 struct IValue;
 }
+namespace torch::inductor {
+class AOTIModelPackageLoader;
+}
 namespace torch::jit {
 struct Module;
 }
@@ -72,6 +75,7 @@ class ProfilerCore {
   // `model` outlives the runs; null is refused with std::invalid_argument, as are options that make no sense.
   ProfilerCore(const torch::nn::Module* model, ProfilerOptions options);
   ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
+  ProfilerCore(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options);
 
   // These and report() throw std::logic_error where the profiler was moved from.
   Report run(Call& call, RunMode wish);
@@ -90,10 +94,15 @@ class ProfilerCore {
 template <class Model>
 concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
+concept PackageLoader = std::is_same_v<Model, torch::inductor::AOTIModelPackageLoader>;
+// What a profiler takes by reference.
+template <class Model>
+concept Referred = PackageLoader<Model> || PlainModule<Model>;
+template <class Model>
 concept ScriptModule = std::is_same_v<std::remove_const_t<Model>, torch::jit::Module>;
 template <class Model>
-concept ModuleHandle =
-    std::copyable<Model> && (requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
+concept ModuleHandle = std::copyable<Model> &&(
+    requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
 
 // `model` is what a profiler keeps: a pointer to a module, or a handle.
 template <class Model>
@@ -109,6 +118,8 @@ template <class Model, class... Args>
 decltype(auto) call_forward(Model& model, Args&&... args) {
   if constexpr (requires { model.any_forward(std::forward<Args>(args)...); }) {
     return model.any_forward(std::forward<Args>(args)...);  // AnyModule, whatever it returns
+  } else if constexpr (requires { requires PackageLoader<std::remove_cvref_t<decltype(*model)>>; }) {
+    return model->run(std::forward<Args>(args)...);
   } else {
     return model->forward(std::forward<Args>(args)...);
   }
@@ -134,13 +145,17 @@ struct ScriptCallOf {
 
 // True if the model, as the profiler keeps it, has a forward for that argument.
 template <class Kept, class Arg>
-concept HasForward = requires(Kept& model, Arg&& arg) { model->forward(std::forward<Arg>(arg)); } ||
-                     requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
+concept HasForward = requires(Kept& model, Arg&& arg) {
+  model->forward(std::forward<Arg>(arg));
+}
+|| requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
 
 // True if there is exactly one forward, which is not a template. Templates (Sequential's, AnyModule's, forward(auto))
 // take anything, so they say nothing about an argument.
 template <class Kept>
-concept HasPlainForward = requires(Kept& model) { &std::remove_reference_t<decltype(*model)>::forward; };
+concept HasPlainForward = requires(Kept& model) {
+  &std::remove_reference_t<decltype(*model)>::forward;
+};
 // Stands for an `Arg` that is passed on unconverted.
 template <class Arg>
 struct Exactly {
@@ -153,7 +168,7 @@ enum class Callable : std::uint8_t { no, closure, argument, either };
 template <class Kept, class... Args>
 constexpr Callable callable = Callable::no;
 template <class Kept, class Arg>
-  requires std::is_invocable_v<Arg&>
+requires std::is_invocable_v<Arg&>
 constexpr Callable callable<Kept, Arg> = [] {
   if constexpr (!HasPlainForward<Kept>) {
     return Callable::closure;
@@ -174,20 +189,18 @@ class Block;
 template <class Model>
 class RooflineProfiler {
  public:
-  // A module, by reference: it outlives the profiler's runs.
-  explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
-    requires detail::PlainModule<Model>
+  // A module, or the loader of an AOTInductor package, by reference: it outlives the profiler's runs.
+  explicit RooflineProfiler(Model& model, ProfilerOptions options = {}) requires detail::Referred<Model>
       : model_(&model), core_(model_, std::move(options)) {}
-  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
-    requires detail::PlainModule<Model>
+  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {}) requires detail::Referred<Model>
   = delete;
   // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
-    requires(!detail::PlainModule<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires(!detail::Referred<Model> &&
+                                                                                !detail::ScriptModule<Model> &&
+                                                                                detail::ModuleHandle<Model>)
       : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
   // A torch::jit::Module, which is a handle too.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
-    requires detail::ScriptModule<Model>
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires detail::ScriptModule<Model>
       : model_(std::move(model)), core_(model_, std::move(options)) {}
 
   RooflineProfiler(RooflineProfiler&&) noexcept = default;
@@ -195,11 +208,12 @@ class RooflineProfiler {
   RooflineProfiler(const RooflineProfiler&) = delete;
   RooflineProfiler& operator=(const RooflineProfiler&) = delete;
 
-  // Profiles model.forward(args...): one call counts, further ones warm up and are timed. What the model registers, the
-  // arguments, gradients and the random numbers are left as the first call leaves them; each further one gets
-  // copies of the arguments, and where they can only be moved there is none. TorchScript takes what an IValue can be
-  // made of (tensors, numbers, dicts, lists, tuples, std::optional); a std::vector<IValue> stands for that many
-  // arguments and an std::unordered_map<std::string, IValue> for keyword arguments, as in torch::jit::Module::forward.
+  // Profiles model.forward(args...), of a package run(args...): one call counts, further ones warm up and are timed.
+  // What the model registers, the arguments, gradients and the random numbers are left as the first call leaves them;
+  // each further one gets copies of the arguments, and where they can only be moved there is none. TorchScript takes
+  // what an IValue can be made of (tensors, numbers, dicts, lists, tuples, std::optional); a std::vector<IValue> stands
+  // for that many arguments and an std::unordered_map<std::string, IValue> for keyword arguments, as in
+  // torch::jit::Module::forward.
   //
   // A single argument that can be called without arguments is a closure, unless the model's only forward takes that
   // very type: it is run exactly once, because it may train.
@@ -215,9 +229,7 @@ class RooflineProfiler {
   Report run(std::initializer_list<Item> list) {
     return called_with(detail::RunMode::times, list);
   }
-  Report run(std::initializer_list<c10::IValue> arguments)
-    requires detail::ScriptModule<Model>
-  {
+  Report run(std::initializer_list<c10::IValue> arguments) requires detail::ScriptModule<Model> {
     return called_with(detail::RunMode::times, arguments);
   }
 
@@ -231,9 +243,7 @@ class RooflineProfiler {
   Report count(std::initializer_list<Item> list) {
     return called_with(detail::RunMode::counts, list);
   }
-  Report count(std::initializer_list<c10::IValue> arguments)
-    requires detail::ScriptModule<Model>
-  {
+  Report count(std::initializer_list<c10::IValue> arguments) requires detail::ScriptModule<Model> {
     return called_with(detail::RunMode::counts, arguments);
   }
 
@@ -241,8 +251,7 @@ class RooflineProfiler {
   // put back. The report covers all steps together, and its table's header has the mean of a step. Throws
   // std::invalid_argument for less than one step, and what a step throws.
   template <class Step>
-    requires std::is_invocable_v<Step&>
-  Report run_steps(std::int64_t steps, Step&& step) {
+  requires std::is_invocable_v<Step&> Report run_steps(std::int64_t steps, Step&& step) {
     [[maybe_unused]] auto model = model_;
     return core_.run_steps(steps, [&] { static_cast<void>(step()); });
   }
@@ -254,7 +263,7 @@ class RooflineProfiler {
 
  private:
   friend class Block;
-  using Kept = std::conditional_t<detail::PlainModule<Model>, Model*, Model>;
+  using Kept = std::conditional_t<detail::Referred<Model>, Model*, Model>;
 
   template <class... Args>
   Report called(detail::RunMode wish, Args&&... args) {
@@ -286,12 +295,13 @@ class RooflineProfiler {
       return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
     } else {
       using List = std::vector<Item>;
-      static_assert(detail::HasForward<Kept, const Item&> || detail::HasForward<Kept, List>,
-                    "the model's forward takes no such list: write its arguments without braces");
+      static_assert(
+          detail::HasForward<Kept, const Item&> || detail::HasForward<Kept, List> || detail::PackageLoader<Model>,
+          "the model's forward takes no such list: write its arguments without braces");
       if constexpr (detail::HasForward<Kept, const Item&>) {
         if (list.size() == 1) return called(wish, *list.begin());
       }
-      if constexpr (detail::HasForward<Kept, List>) return called(wish, List(list));
+      if constexpr (detail::HasForward<Kept, List> || detail::PackageLoader<Model>) return called(wish, List(list));
       throw std::invalid_argument("roofprof: the model's forward takes no list; write its arguments without braces");
     }
   }
@@ -301,13 +311,13 @@ class RooflineProfiler {
 };
 
 // Deduction for RooflineProfiler prof(model).
-template <detail::PlainModule Model>
+template <detail::Referred Model>
 RooflineProfiler(Model&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
-template <detail::PlainModule Model>  // a temporary, gone before the profiler runs: deleted
-RooflineProfiler(const Model&&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
+template <detail::Referred Model>  // a temporary, gone before the profiler runs: deleted
+RooflineProfiler(const Model&&, ProfilerOptions = {})->RooflineProfiler<Model>;
 template <class Model>
-  requires(!detail::PlainModule<Model>)
-RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
+requires(!detail::Referred<Model>) RooflineProfiler(Model, ProfilerOptions = {})
+->RooflineProfiler<Model>;
 
 // Observes, while it lives, everything that this thread and the threads that it starts do, once and unchanged: the code
 // may train. Calls of the model on other threads are left out, with a note; ProfilerOptions::threads includes them.

@@ -1,5 +1,6 @@
 #include "run/profiler/model.h"
 
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 
@@ -124,8 +125,86 @@ class ScriptModel : public Model {
   std::shared_ptr<observe::ScriptPlaces> places_;
 };
 
+// An AOTInductor package: its modules and their work are those of the counts that roofprof.package_metadata wrote.
+class PackageModel : public Model {
+ public:
+  explicit PackageModel(torch::inductor::AOTIModelPackageLoader& loader) : loader_(loader) {
+    const auto metadata = loader.get_metadata();
+    const auto found = metadata.find("roofprof");
+    if (found == metadata.end()) return;
+    try {
+      counts_ = std::make_shared<const Report>(Report::from_json_text(found->second));
+    } catch (const std::runtime_error& error) {
+      why_not_ = std::string("its counts cannot be read: ") + error.what();
+    }
+  }
+  observe::ModelTree tree() const override {
+    auto tree = observe::ModelTree::with_roots();
+    tree.objects[kModel] = &loader_;
+    if (counts_ == nullptr) {
+      tree.modules[kModel] = of_constants();
+      return tree;
+    }
+    const auto& counted = counts_->data().modules;
+    for (std::size_t id = 0; id < counted.size(); ++id) {
+      auto module = counted[id];
+      module.trainable_params = 0;
+      module.peak_memory = module.kept_memory = std::nullopt;
+      if (id == index_of(kModel)) module.input_shapes = module.output_shapes = {};  // this call's
+      if (id > index_of(kOptimizer))
+        tree.add(std::move(module), nullptr);
+      else if (id == index_of(kModel))
+        tree.modules[kModel] = std::move(module);
+    }
+    return tree;
+  }
+  Reach reach() const override { return {}; }
+  void attach(const observe::ModelTree& /*tree*/, observe::Session& session) override {
+    session.setup.model = &loader_;
+  }
+  void describe(RunRecord& observed) const override {
+    auto& package = observed.packages.emplace_back();
+    package.why_not = why_not_;
+    if (counts_ == nullptr) return;
+    const auto& given = observed.modules[kModel].input_shapes;
+    const auto& counted = counts_->data().modules[kModel].input_shapes;
+    if (given.empty() || given == counted) {
+      package.counts = {counts_, &counts_->data()};
+    } else {
+      package.why_not = "its counts are of inputs " + text_of(counted) + ", and these are " + text_of(given);
+    }
+  }
+
+ private:
+  // Inductor writes small constants into the code, so that their sizes are not known here.
+  Module of_constants() const {
+    Module module;
+    module.type = "AOTInductor package";
+    for (const auto& [name, tensor] : loader_.get_runner()->extract_constants_map(/*use_inactive=*/false)) {
+      module.params += tensor.numel();
+      module.param_bytes += static_cast<std::int64_t>(tensor.nbytes());
+    }
+    return module;
+  }
+  static std::string text_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+    std::vector<std::string> texts;
+    for (const auto& shape : shapes) {
+      auto& text = texts.emplace_back();
+      for (const auto size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+    }
+    return listed(texts, texts.size());
+  }
+
+  torch::inductor::AOTIModelPackageLoader& loader_;
+  std::shared_ptr<const Report> counts_;  // null: not known
+  std::string why_not_;
+};
+
 }  // namespace
 
+std::unique_ptr<Model> model_of(torch::inductor::AOTIModelPackageLoader& package) {
+  return std::make_unique<PackageModel>(package);
+}
 std::unique_ptr<Model> model_of(const torch::nn::Module& module) { return std::make_unique<NnModel>(module); }
 std::unique_ptr<Model> model_of(const torch::jit::Module& module) { return std::make_unique<ScriptModel>(module); }
 

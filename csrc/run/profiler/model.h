@@ -67,5 +67,6 @@ void hide_script_calls(const Counted& counted);
 // `module` outlives what is made of it.
 std::unique_ptr<Model> model_of(const torch::nn::Module& module);
 std::unique_ptr<Model> model_of(const torch::jit::Module& module);
+std::unique_ptr<Model> model_of(torch::inductor::AOTIModelPackageLoader& package);
 
 }  // namespace roofprof::detail

@@ -72,6 +72,9 @@ ProfilerCore::ProfilerCore(const torch::nn::Module* model, ProfilerOptions optio
 ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)
     : state_(state_of(script_model(model), std::move(options))) {}
 
+ProfilerCore::ProfilerCore(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options)
+    : state_(state_of(model_of(*package), std::move(options))) {}
+
 const std::shared_ptr<ProfilerState>& ProfilerCore::state() const {
   if (!state_) throw std::logic_error("roofprof: this profiler was moved from; use the one that it was moved to");
   return state_;

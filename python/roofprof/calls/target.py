@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
-from roofprof.models.compiled import Compilations, compiled_with_its_hooks, packaged
+from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
+from roofprof.models.packages import Packages, is_package
 from roofprof.models.script import Scripts
 from roofprof.models.token_calls import TokenCalls, models_with_cache
 
@@ -89,7 +90,10 @@ async def _consumed(items: types.AsyncGeneratorType[Any, None]) -> None:
 
 
 def _placed(tree: ModelTree) -> _C.PlacedModules:
-    return _C.PlacedModules(tree.modules, list(tree.objects), _forwards(tree.objects[0]))
+    objects: list[object] = list(tree.objects)
+    for package, place in tree.packages:
+        objects[place] = package
+    return _C.PlacedModules(tree.modules, objects, _forwards(tree.objects[0]))
 
 
 def _forwards(model: torch.nn.Module | None) -> list[types.CodeType]:
@@ -110,6 +114,7 @@ class Observer:
         self.compilations = Compilations(self.session, tree.once(compiled_with_its_hooks))
         self.scripts = Scripts(tree, self.session)
         self._graphs = GraphScopes(tree, self.session)
+        self.packages = Packages(tree, self.session, tree.once(compiled_places))
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
 
     @contextlib.contextmanager
@@ -117,7 +122,13 @@ class Observer:
         """Report every call of a module in here to the session."""
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
-        with global_hooks(self.session, self.tokens, self.compilations.kept_from), self._graphs.opened():
+        hooks = global_hooks(self.session, self.tokens, self.compilations.kept_from)
+        # torch would compile code again that calls a package, because it is called through roofprof's function.
+        hidden = self.packages.in_compiled and not self.compilations.eager
+        packages: contextlib.AbstractContextManager[None] = (
+            contextlib.nullcontext() if hidden else self.packages.opened()
+        )
+        with hooks, self._graphs.opened(), packages:
             yield
 
     @contextlib.contextmanager
@@ -204,11 +215,10 @@ class Target:
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call the model in its own row, or the code around it."""
         session = self._observer.session
-        is_module = isinstance(self.model, torch.nn.Module)
+        is_module = isinstance(self.model, torch.nn.Module) or is_package(self.model)
         if self.of_model and not is_module:
             session.enter_method() if self._observer.model else session.enter_model()
-        with packaged(self.model, session):
-            result = self.model(*args, **kwargs)
+        result = self.model(*args, **kwargs)
         kind = deferred_kind(result)
         if kind:
             if self.of_model and is_module:  # whose call has returned

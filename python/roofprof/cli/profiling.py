@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:
         _output(profiler.report(), arguments)
-        code = complain(CommandError(f"{arguments.target} raised {type(error).__name__}: {error}"))
+        code = complain(CommandError(_what_was_raised(arguments.target, error)))
         if arguments.debug:
             raise
         return code
@@ -151,7 +151,12 @@ def _counted(model: Callable[..., Any], target: str, args: tuple[Any, ...], kwar
         with torch.no_grad():
             return count(model, *args, **kwargs)
     except Exception as error:
-        raise CommandError(f"{target} raised {type(error).__name__}: {error}") from error
+        raise CommandError(_what_was_raised(target, error)) from error
+
+
+def _what_was_raised(target: str, error: Exception) -> str:
+    """Return a sentence without the C++ frames that torch adds to an AOTInductor package's error."""
+    return f"{target} raised {type(error).__name__}: {str(error).partition('Exception raised from ')[0].strip()}"
 
 
 def _training_step(

@@ -6,17 +6,21 @@ import ast
 import difflib
 import importlib
 import importlib.util
+import os
 import re
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from roofprof import load_package
 from roofprof.cli.shared import CommandError, with_article
 from roofprof.latency.batches import Arguments, arguments_of
 from roofprof.models.exported import runnable
+from roofprof.models.packages import holds_package
 
 
 def load_object(target: str) -> Any:
@@ -92,10 +96,7 @@ def load_model(target: str, args: str | None = None, device: str = "cpu") -> Cal
     """
     given, keywords = parse_args(args) if args is not None else ([], {})
     if Path(target).is_file() and target.endswith(".pt2"):
-        try:
-            return runnable(torch.export.load(target))  # type: ignore[no-any-return]
-        except Exception as error:
-            raise CommandError(f"{target} is no exported program that torch can load: {error}") from error
+        return _load_pt2(target)
     if Path(target).is_file() and not target.endswith(".py"):
         try:
             return torch.jit.load(target, map_location="cpu")  # type: ignore[no-any-return, no-untyped-call]
@@ -117,6 +118,22 @@ def load_model(target: str, args: str | None = None, device: str = "cpu") -> Cal
     if not callable(model):
         raise CommandError(f"{target}() gave {with_article(type(model).__name__)}; a module is needed")
     return model  # type: ignore[no-any-return]
+
+
+def _load_pt2(target: str) -> Callable[..., Any]:
+    """Return the AOTInductor package in the file, or the exported program."""
+    if holds_package(Path(target)):
+        os.environ.setdefault("AOTI_RUNTIME_CHECK_INPUTS", "1")  # else it computes on inputs of any shape
+        try:
+            return load_package(target)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+    if not zipfile.is_zipfile(target):
+        raise CommandError(f"{target} is no exported program that torch can load: it is no archive, or damaged")
+    try:
+        return runnable(torch.export.load(target))  # type: ignore[no-any-return]
+    except Exception as error:
+        raise CommandError(f"{target} is no exported program that torch can load: {error}") from error
 
 
 def _made_on_meta(make: Callable[..., Any], given: list[Any], keywords: dict[str, Any]) -> Any:

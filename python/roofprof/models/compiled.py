@@ -173,19 +173,6 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
     return list({id(module): module for module in found}.values())
 
 
-@contextlib.contextmanager
-def packaged(model: object, session: _C.ModuleHooks) -> Iterator[None]:
-    """Observe a call of the model; an AOTInductor package is a compiled region which has no twin."""
-    if type(model).__name__ != "AOTICompiledModel":
-        yield
-        return
-    session.enter_compiled()
-    try:
-        yield
-    finally:
-        session.leave_compiled()
-
-
 class Compilations:
     """Watches the compiler while a profile runs.
 
@@ -205,7 +192,7 @@ class Compilations:
         self._hooks: ModuleHooks | None = None
         self._with_hooks = with_hooks
         self._called_without: list[_CalledWithout] = []
-        self._eager = False
+        self.eager = False
         self._session = session
         self._missed = missed
         self._started = 0.0
@@ -213,19 +200,19 @@ class Compilations:
     @contextlib.contextmanager
     def as_eager(self) -> Iterator[None]:
         """Run compiled code in here as it was before compilation; compiled code stays compiled."""
-        self._eager = True
+        self.eager = True
         try:
             with from_its_import_on(_forced_eager):
                 yield
         finally:
-            self._eager = False
+            self.eager = False
 
     @contextlib.contextmanager
     def kept_from(self, hooks: ModuleHooks) -> Iterator[None]:
         """Hide ``hooks`` in here from compilations, and from calls of modules that were compiled with their hooks."""
         self._hooks = hooks
         try:
-            for module in [] if self._eager else self._with_hooks:
+            for module in [] if self.eager else self._with_hooks:
                 self._call_without_hooks(module)
             yield
         finally:

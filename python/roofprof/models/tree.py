@@ -6,13 +6,14 @@ import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from roofprof import _C
-from roofprof.models import exported, script
+from roofprof.models import exported, packages, script
 from roofprof.models.compiled import compiled_places, original
 from roofprof.state.state_roots import Contents, is_lazy, own_tables, tensors_of_modules, used_by
 
@@ -60,10 +61,10 @@ def _device_of(tensor: torch.Tensor) -> str:
 
 
 class PackedTensor(NamedTuple):
-    """A tensor of a quantized layer's packed weight, of which the sizes alone are kept."""
+    """A tensor of a quantized layer's packed weight or of a package, of which the sizes alone are kept."""
 
     elements: int
-    bytes_of_each: int
+    bytes_of_each: int | Fraction
     requires_grad: bool = False
 
     def numel(self) -> int:
@@ -72,7 +73,7 @@ class PackedTensor(NamedTuple):
 
     def element_size(self) -> int:
         """Return the bytes of one element, like a tensor."""
-        return self.bytes_of_each
+        return int(self.bytes_of_each)
 
 
 _PLAIN = {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
@@ -87,7 +88,7 @@ class ModelTree:
     ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
     are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
     with the places of the modules that its nodes came from, by path. ``scripts`` are TorchScript modules that Python
-    calls, with their places.
+    calls, and ``packages`` those of AOTInductor, with their places.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
@@ -95,6 +96,7 @@ class ModelTree:
     wrappers: list[tuple[torch.nn.Module, torch.nn.Module, int]] = field(default_factory=list)
     graphs: list[tuple[torch.fx.GraphModule, dict[str, int]]] = field(default_factory=list)
     scripts: list[tuple[torch.jit.ScriptModule, int]] = field(default_factory=list)
+    packages: list[tuple[Any, int]] = field(default_factory=list)
     has_packed_weights: bool = False
     _first_places: dict[int, int] = field(default_factory=dict)
     _derived: dict[Callable[[ModelTree], Any], Any] = field(default_factory=dict)
@@ -190,7 +192,7 @@ def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int, int] 
     None where that is not known: of a lazy one, of one that refuses.
     """
     if type(tensor) is PackedTensor:
-        return tensor.elements, tensor.elements * tensor.bytes_of_each
+        return tensor.elements, int(tensor.elements * tensor.bytes_of_each)
     tensor = cast("torch.Tensor", tensor)
     if is_lazy(tensor):
         return None
@@ -238,6 +240,8 @@ def model_tree(model: object) -> ModelTree:
     if module is not None:
         _add_below(tree, module)
         _add_graphs(tree)
+    if packages.is_package(model):
+        packages.add_places(tree, model, 0)
     return tree
 
 
@@ -266,8 +270,9 @@ class KnownModel:
         now = _C.Fingerprint(module) if module is not None else None
         if self._tree is None or now is None or now != self._fingerprint or model is not self._model:
             self._model, self._tree, self._locations = model, model_tree(model), {}
-            # Graphs, TorchScript and packed weights hold more than a fingerprint covers.
-            held_elsewhere = self._tree.graphs or self._tree.scripts or self._tree.has_packed_weights
+            # Graphs, TorchScript, packages and packed weights hold more than a fingerprint covers.
+            tree = self._tree
+            held_elsewhere = tree.graphs or tree.scripts or tree.packages or tree.has_packed_weights
             self._fingerprint = None if held_elsewhere else now
         return self._tree
 
@@ -361,11 +366,16 @@ class _Open:
         packed = packed_in(module)
         tree.has_packed_weights = tree.has_packed_weights or bool(packed)
         self.parameters: Tensors = {**{id(p): p for p in parameters}, **packed}
+        self.parameters |= {key: PackedTensor(*sizes) for key, sizes in packages.sizes_in(module).items()}
         self.buffers: Tensors = {id(b): b for b in buffers}
         self.children = iter(children)
         self.seen: set[int] = set()  # a second name for the same child under the same parent is the same place
         if isinstance(module, torch.jit.ScriptModule):
             script.add_places(tree, module, place)
+        for name, package in packages.held_by(module):
+            path = f"{self.path}.{name}" if self.path else name
+            own = tree.add(path, type(package).__name__, place, None, has_forward=True)
+            packages.add_places(tree, package, own)
 
 
 def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:

@@ -83,6 +83,11 @@ def count(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
         raise
 
 
+def count_program(program: torch.export.ExportedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return the JSON of the program's counts, for the package that is compiled from it."""
+    return count(program, *args, **kwargs).to_json()
+
+
 def time(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Latency:
     """Return the latency of one call ``model(*args, **kwargs)``, and the throughput: 200 calls after 50 for warm-up.
 
@@ -355,6 +360,7 @@ class RooflineProfiler(TimesCalls):
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
             "token_calls": observer.tokens.counted(),
+            "packages": observer.packages.counted(count_program),
             "ceilings": roofs,
             "notes_on_roofs": notes_on_roofs,
         }

@@ -148,5 +148,91 @@ TEST(CompiledRegions, NotesNameTheRegionsAndWhatIsNotKnown) {
             std::vector<std::string>{uncounted + "; run() counts it from the eager model"});
 }
 
+// The model calls an AOTInductor package twice; one call of the program that it was compiled from has a linear layer
+// and an op of its own.
+struct Packaged : testing::ObservedBuilder {
+  ModuleId place = module("net", "Net");
+  ModuleId layer = module("net.fc", "Linear", place);
+  testing::ProfileBuilder program;
+
+  Packaged() {
+    const ModuleId fc = program.module("fc", "Linear");
+    program.op("aten::linear", fc, testing::work_of(1'000, 100));
+    program.op("aten::add", kModel, testing::work_of(10, 20));
+    program.time(kModel, {});
+    program.time(fc, {});
+    Pass& pass = observed.counting;
+    pass.ops = {linear(place, 2, 20), op_in_pass(2, std::string(kCompiledPackage), place, 2, 40)};
+    pass.ops.back().costed = false;
+    pass.ops.back().work = {};
+    pass.clocks = {{{kModel, Phase::forward}, 1, 5}, {{place, Phase::forward}, 2, 70}};
+    pass.wall_ns = 75;
+    observed.timed = {pass};
+  }
+  PackageCalls& calls(std::int64_t times, const testing::ProfileBuilder& counted) {
+    auto& package = observed.packages.emplace_back();
+    package.place = place;
+    package.counts = std::make_shared<const ProfileData>(counted.data);
+    package.calls = times;
+    return package;
+  }
+};
+
+TEST(Packages, HaveTheWorkOfTheirProgramAndTheirOwnTime) {
+  Packaged net;
+  net.calls(2, net.program);
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.total().flops, 2 * 1'010);  // and not what the calls dispatched
+  EXPECT_EQ(report.row("net.fc").flops, 2 * 1'000);
+  EXPECT_EQ(report.row("net.fc").calls, 2);
+  EXPECT_FALSE(report.row("net.fc").time_ns);
+  EXPECT_EQ(report.row("net").self.time_ns, 70);
+  EXPECT_EQ(report.row("net").self.op_time_ns, 60);
+  EXPECT_EQ(report.total().time_ns, 75);
+  EXPECT_FALSE(report.total().incomplete);
+  EXPECT_EQ(testing::texts_of(report.coverage().notes),
+            std::vector<std::string>{"AOTInductor package (net): counts from the program that it was exported from, "
+                                     "time from the compiled run, on the row of each compiled region alone; fused code "
+                                     "moves fewer bytes than counted, so %roof may pass 100%"});
+}
+
+TEST(Packages, CallsOfSeveralKindsAddUp) {
+  Packaged net;
+  net.calls(1, net.program);
+  testing::ProfileBuilder larger = net.program;
+  larger.data.ops.front().work = testing::work_of(3'000, 300);
+  net.calls(1, larger);
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.row("net.fc").flops, 4'000);
+  EXPECT_EQ(report.row("net.fc").calls, 2);
+  EXPECT_EQ(report.total().flops, 4'020);
+}
+
+TEST(Packages, WithoutARowTheyLeaveOtherModulesAlone) {
+  Packaged net;
+  net.observed.counting.ops.push_back(linear(net.layer, 1, 5));
+  net.observed.counting.clocks.push_back({{net.layer, Phase::forward}, 1, 10});
+  net.observed.timed = {net.observed.counting};
+  const testing::Derived report = net.derived();
+  EXPECT_TRUE(report.row("net").incomplete);
+  EXPECT_FALSE(report.row("net.fc").incomplete);
+  EXPECT_EQ(report.row("net.fc").time_ns, 10);
+}
+
+TEST(Packages, WithoutCountsNothingInsideIsKnown) {
+  Packaged net;
+  auto& package = net.calls(2, net.program);
+  package.counts.reset();
+  package.why_not = "nobody counted it";
+  const testing::Derived report = net.derived();
+  for (const auto* path : {"", "net", "net.fc"}) EXPECT_TRUE(report.row(path).incomplete) << path;
+  EXPECT_FALSE(report.row("net.fc").time_ns);
+  EXPECT_EQ(report.total().time_ns, 75);
+  EXPECT_EQ(report.coverage().uncosted, (std::map<std::string, std::int64_t>{{std::string(kCompiledPackage), 2}}));
+  EXPECT_EQ(testing::texts_of(report.coverage().notes),
+            std::vector<std::string>{"AOTInductor package in net: work inside not counted but for what it dispatches, "
+                                     "because nobody counted it"});
+}
+
 }  // namespace
 }  // namespace roofprof

@@ -52,6 +52,14 @@ def scripted(examples):
     return printed, roofprof.Report.from_json(examples / "fusion.json")
 
 
+@pytest.fixture(scope="module")
+def packaged(examples):
+    """The same of run_package."""
+    run(sys.executable, EXAMPLES / "save_package.py", examples / "net.pt2")
+    printed = run(examples / "run_package", examples / "net.pt2", examples / "net.json").stdout
+    return printed, roofprof.Report.from_json(examples / "net.json")
+
+
 # ---- train_resnet.cpp, written in Python
 
 
@@ -157,10 +165,28 @@ def test_a_torchscript_model_counts_what_eager_does(scripted):
     assert [row.calls for row in report.rows] == [row.calls for row in expected.rows]
 
 
-@pytest.mark.parametrize("name", ["trained", "scripted"])
+def test_a_package_counts_what_eager_does(packaged):
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        from save_package import Net
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    _, report = packaged
+    with torch.no_grad():
+        expected = roofprof.count(Net().eval(), torch.randn(1, 3, 64, 64))
+    macs = {"features.0": 32 * 32 * 32 * 3 * 9, "features.2": 16 * 16 * 32 * 32 * 9, "scores": 32 * 10}
+    assert {row.path: row.self_macs for row in report.rows if row.self_macs} == macs
+    for row in report.rows:
+        other = expected.row(row.path)
+        assert (row.type, row.macs, row.flops, row.bytes) == (other.type, other.macs, other.flops, other.bytes)
+        assert (row.time is None) == (row.path != ""), row.path
+    assert report.total.time > 0
+
+
+@pytest.mark.parametrize("name", ["trained", "scripted", "packaged"])
 def test_a_programs_file_is_one_of_pythons(name, request, examples, tmp_path, capsys):
     printed, report = request.getfixturevalue(name)
-    path = examples / {"trained": "step.json", "scripted": "fusion.json"}[name]
+    path = examples / {"trained": "step.json", "scripted": "fusion.json", "packaged": "net.json"}[name]
     table = report.table(width=120)
     assert table.strip() == printed.strip()  # std::cout << report
 
