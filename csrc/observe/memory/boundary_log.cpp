@@ -177,7 +177,10 @@ BoundaryLog::Use& BoundaryLog::use_of(Storage& storage, std::size_t level) {
   auto known = std::ranges::find(storage.uses, chain_keys_[level], &Use::module);
   if (known != storage.uses.end() && known->instance == chain_[level]) return *known;
   if (known == storage.uses.end()) known = storage.uses.emplace(known);
-  *known = {.module = chain_keys_[level], .instance = chain_[level], .level = chain_.size() - 1 - level};
+  *known = Use{};
+  known->module = chain_keys_[level];
+  known->instance = chain_[level];
+  known->level = chain_.size() - 1 - level;
   return *known;
 }
 
@@ -201,7 +204,7 @@ std::vector<BoundaryLog::Bytes>& BoundaryLog::bytes_of(Place place, std::size_t 
 
 void BoundaryLog::drop_dead() {
   std::erase_if(storages_, [](const auto& storage) { return storage.second.storage.expired(); });
-  drop_at_ = std::max<std::size_t>(2 * storages_.size(), 1 << 12);
+  drop_at_ = std::max(2 * storages_.size(), kFewest);
 }
 
 // ---- ops

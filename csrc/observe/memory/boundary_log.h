@@ -46,7 +46,6 @@ class TouchedParts {
 
   std::vector<std::pair<std::int64_t, std::int64_t>> dense_;  // disjoint, by their begin
   std::vector<Part> others_;                                  // with gaps, or touched in part
-  std::int64_t others_beyond_ = 0;                            // of more than are kept apart
 };
 
 // An instance of a module, in which memory is read and written: a call, from its begin to its end. Where a module has
@@ -142,9 +141,11 @@ class BoundaryLog {
   std::vector<std::uint64_t> chain_;
   std::vector<Key> chain_keys_;
   std::optional<Key> chain_of_;  // the one of this key, where no instance began or ended since
+  // Storages that are gone are dropped once there are so many, and then when there are twice those that were left.
+  static constexpr std::size_t kFewest = 1 << 8;
   // Keyed by address: no other storage has the same one while a reference exists.
   std::unordered_map<const void*, Storage> storages_;
-  std::size_t drop_at_ = 1 << 12;
+  std::size_t drop_at_ = kFewest;
   std::map<const void*, std::vector<std::vector<Bytes>>> by_table_;  // by bucket, by level
   // Scratch for one op, kept so that its memory is used again.
   std::vector<Moved> reads_;

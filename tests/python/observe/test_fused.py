@@ -11,6 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+import roofprof
+
 FLOAT, LONG = 4, 8  # bytes
 BATCH, WIDTH = 8, 16
 ROW = BATCH * WIDTH * FLOAT
@@ -370,3 +372,55 @@ def test_function_with_a_kernel_of_its_own():
     """The largest operand gives what an op does not read: rows of a table, by what definitions say."""
     lookup = Calls(lambda _, table, index: F.embedding(index, table))
     assert fused(lookup, x(100, WIDTH), torch.arange(3))[""] == 3 * LONG + 2 * 3 * WIDTH * FLOAT
+
+
+def test_a_trace_does_not_tell(tmp_path):
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU())
+    with torch.profiler.profile(record_shapes=True, with_stack=True) as prof:
+        model(x())
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    report = roofprof.from_trace(tmp_path / "trace.json")
+    for row in report.rows:
+        assert row.fused_bytes is row.fused_bound_time is row.percent_of_fused is None
+    assert "n/a: a trace does not tell which memory its ops share" in " ".join(report.table(columns=["fused"]).split())
+
+
+def test_predictions_keep_it_where_the_batch_is_the_same():
+    with torch.no_grad():
+        report = profiler(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU())).count(x())
+    predicted = report.predict("RTX 4090")
+    assert predicted.row("").fused_bytes == report.row("").fused_bytes
+    assert 0 < predicted.row("").fused_bound_time <= predicted.row("").lower_bound_time
+    assert report.predict("RTX 4090", precision="fp16").row("").fused_bytes == report.row("").fused_bytes / 2
+    assert report.predict("RTX 4090", batch=2 * BATCH).row("").fused_bytes is None
+
+
+def test_regions_have_a_boundary():
+    def run(_, v):
+        with roofprof.scope("inner"):
+            v = (v + 1) * 2
+        return v * 3
+
+    assert fused(Calls(run), x()) == {"": 2 * ROW, "inner": 2 * ROW}
+
+
+def test_torchscript_has_none():
+    report = profiler(torch.jit.trace(nn.ReLU(), x())).count(x())
+    assert report.row("").fused_bytes is None
+
+
+def test_siblings_show_their_mean():
+    layers = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), nn.Tanh()) for _ in range(4)))
+    with torch.no_grad():
+        report = profiler(layers).run(x())
+    (group,) = (group for group in report.siblings if group.count == 4)
+    assert group.mean.fused_bytes == 2 * ROW + WIDTH * WIDTH * FLOAT
+    assert group.mean.fused_bound_time == pytest.approx(report.row("0").fused_bound_time, abs=2e-9)
+
+
+def test_declared_work_crosses_every_boundary():
+    def run(_, v):
+        roofprof.work("mine", bytes=1000)
+        return v.relu()
+
+    assert fused(Calls(run), x())[""] == 2 * ROW + 1000
