@@ -7,6 +7,7 @@
 
 #include "analysis/closest.h"
 #include "analysis/derivations.h"
+#include "analysis/fused_bound.h"
 #include "analysis/module_sums.h"
 #include "core/check_indices.h"
 #include "core/median.h"
@@ -197,6 +198,17 @@ void check_ranks(const ProfileData& data) {
   }
 }
 
+// The model, its optimizer and what is outside are not fused with each other.
+FusedBound fused_total(const std::vector<RooflineRow>& rows) {
+  FusedBound total{0, 0};
+  for (const auto& row : rows) {
+    if (row.depth > 0) continue;
+    total.bytes = saturating_add(total.bytes, row.fused_bytes.value_or(0));
+    if (total.time_ns) total.time_ns = saturating_add(*total.time_ns, row.fused_bound_time_ns.value_or(0));
+  }
+  return total;
+}
+
 // How well the machine was used is told by the time that passed, however many threads shared it.
 void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) {
   Timing passed;
@@ -316,6 +328,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto calls = calls_by_module(data);
   const auto regions = compiled_regions(data, self, inclusive);
   const auto busy = device_times(data);
+  const auto fused = fused_bounds(data, inclusive);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : row_modules(data)) {  // a row's parent has one
@@ -333,6 +346,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if (region != regions.end() && region->second.reaches_out) {
       static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
     }
+    if (!fused.empty()) add_fused_figures(fused[index_of(id)], row);
     if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
     copy_facts(module, row);
     row.depth = depth[index_of(id)];
@@ -384,6 +398,7 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
   total.calls = rows.front().calls;
   total.wall_ns = chosen_wall(data.runs);
   if (threads_overlap(data, total)) judge_by_wall(total, sums.tally, data);
+  if (data.crossings_known) add_fused_figures(fused_total(rows), total);
   total.self = static_cast<const Figures&>(total);
   return total;
 }

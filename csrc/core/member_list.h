@@ -86,5 +86,7 @@ template <class Struct>
 inline constexpr bool is_inside_line = false;
 template <>
 inline constexpr bool is_inside_line<ReusedBytes> = true;
+template <>
+inline constexpr bool is_inside_line<Crossing> = true;
 
 }  // namespace roofprof

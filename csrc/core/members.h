@@ -70,6 +70,13 @@ void for_each_member(Of<ReusedBytes>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<Crossing>, Visitor&& visit) {
+  visit("levels", &Crossing::levels, Written::unless_default);
+  visit("read_bytes", &Crossing::read_bytes, Written::unless_default);
+  visit("write_bytes", &Crossing::write_bytes, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("op", &OpBucket::op, Written::always);
   visit_owner(&OpBucket::owner, Written::unless_default, visit);
@@ -84,6 +91,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
   visit("reuse", &OpBucket::reuse, Written::unless_default);
+  visit("crossings", &OpBucket::crossings, Written::unless_default);
   visit("channels_first", &OpBucket::channels_first, Written::unless_default);
 }
 
@@ -343,6 +351,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("common_error", &ProfileData::common_error, Written::unless_default);
+  visit("crossings_known", &ProfileData::crossings_known, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);

@@ -19,18 +19,28 @@ std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
 
 bool same_work(const Pass& a, const Pass& b) { return calls_of_ops(a) == calls_of_ops(b); }
 
-void take_reuse(Pass& pass, const Pass& from) {
+void take_traffic(Pass& pass, const Pass& from) {
   std::map<OpKey, const Pass::Op*> known;
   for (const auto& op : from.ops) known.emplace(op.key(), &op);
+  pass.crossings_known = from.crossings_known;
   for (auto& op : pass.ops) {
     const auto found = known.find(op.key());
-    if (found == known.end() || found->second->calls <= 0) continue;
+    if (found == known.end() || found->second->calls <= 0) {
+      // All of it may cross every boundary.
+      if (pass.crossings_known) op.crossings = {{0, op.work.read_bytes, op.work.write_bytes}};
+      continue;
+    }
     const double times = static_cast<double>(op.calls) / static_cast<double>(found->second->calls);
+    const auto scale = [&](std::int64_t& bytes) {
+      if (times != 1) bytes = std::llround(static_cast<double>(bytes) * times);
+    };
     op.reuse = found->second->reuse;
     for (auto& part : op.reuse) {
-      for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) {
-        if (times != 1) *bytes = std::llround(static_cast<double>(*bytes) * times);
-      }
+      for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) scale(*bytes);
+    }
+    op.crossings = found->second->crossings;
+    for (auto& part : op.crossings) {
+      for (auto* bytes : {&part.read_bytes, &part.write_bytes}) scale(*bytes);
     }
   }
 }

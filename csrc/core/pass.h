@@ -97,7 +97,8 @@ struct Pass {
   std::vector<Op> ops;
   std::vector<Clock> clocks;
   std::vector<RegionClock> regions;
-  Work after_last_step;  // what of the work came after the last step of a block
+  bool crossings_known = false;  // of all ops
+  Work after_last_step;          // what of the work came after the last step of a block
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
@@ -119,7 +120,7 @@ bool ran_compiled_code(const Pass& pass);
 // Returns where in `ops` each op stands, without compiled code that the join added.
 std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops);
 
-// Gives each op of `pass` the reuse distances of the same op in `from`, scaled to its calls.
-void take_reuse(Pass& pass, const Pass& from);
+// Gives each op of `pass` the reuse distances and crossings of the same op in `from`, scaled to its calls.
+void take_traffic(Pass& pass, const Pass& from);
 
 }  // namespace roofprof

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/collective_data.h"
+#include "core/crossings.h"
 #include "core/device_data.h"
 #include "core/ids.h"
 #include "core/note_codes.h"
@@ -81,6 +82,8 @@ struct OpBucket {
   // The reuse distances of the bytes of `work`, all calls together. Where it covers fewer bytes, the rest is at the
   // distance of one call's footprint.
   Reuse reuse = {};
+  // All calls together; known where ProfileData::crossings_known says so.
+  Crossings crossings = {};
   // A convolution or pooling of images none of which is channels_last, in its first call.
   bool channels_first = false;
 
@@ -269,6 +272,7 @@ struct ProfileData : RunInfo {
   std::vector<OpBucket> ops;
   std::vector<ModuleTime> times;
   double common_error = 1;            // of predicted times: the share of the squared error that all have in common
+  bool crossings_known = false;       // those of all ops
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
   std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
   std::vector<DeviceTime> device_times;

@@ -105,6 +105,7 @@ OtherOps other_ops(const Pass& counting, const Pass& timed, const std::vector<Mo
     other.calls = 0;
     other.work = {};
     other.reuse.clear();
+    other.crossings.clear();
     other.costed = true;
     if (!op.has_work()) continue;
     where.insert(modules[index_of(op.owner.module)].path);

@@ -136,6 +136,7 @@ ProfileData join(RunRecord observed) {
   data.runs.chosen = host.chosen;
   data.modules = std::move(host.modules);
   data.times = std::move(host.times);
+  data.crossings_known = observed.counting.crossings_known;
   data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
   data.collectives = collective_data(observed.counting, chosen, host.ops);

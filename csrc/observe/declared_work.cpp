@@ -45,6 +45,7 @@ bool declare_work(std::string_view name, const Work& work) {
   const auto index = bucket_of(state, key_of(state, name, work), work);
   state.note_work(work);
   state.count(index, 0, work);
+  if (state.lent.boundaries) state.lent.boundaries->count({state.lent.table, index}, state.now(), {}, work);
   return true;
 }
 

@@ -8,6 +8,7 @@
 namespace roofprof::observe {
 
 class Allocations;
+class BoundaryLog;
 class BucketTable;
 class CollectiveLog;
 class EventIds;
@@ -25,7 +26,8 @@ struct Lent {
   // Of the pass:
   std::shared_ptr<Allocations> memory;  // null: nobody wants to know
   std::shared_ptr<CollectiveLog> collectives;
-  std::shared_ptr<ReuseLog> reuse;  // null: nobody wants to know
+  std::shared_ptr<ReuseLog> reuse;          // null: nobody wants to know
+  std::shared_ptr<BoundaryLog> boundaries;  // null: nobody wants to know
 };
 
 }  // namespace roofprof::observe

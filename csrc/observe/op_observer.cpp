@@ -220,7 +220,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
-    if (state.lent.reuse && fn != nullptr) state.note_reuse(*fn, running, index, work);
+    if (state.lent.reuse && fn != nullptr) state.note_traffic(*fn, running, index, work);
     if (running.collective.group >= 0) {
       state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
     } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {

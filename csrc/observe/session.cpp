@@ -71,6 +71,9 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     memory_ = std::move(memory);
     collectives_ = std::make_shared<CollectiveLog>();
     reuse_ = setup.tracks_reuse ? std::make_shared<ReuseLog>() : nullptr;
+    // TorchScript is observed in a copy of its code, which keeps values longer.
+    const bool bounded = setup.tracks_reuse && !setup.parents.empty() && !setup.scripts;
+    boundaries_ = bounded ? std::make_shared<BoundaryLog>(setup.parents) : nullptr;
   }
   active_.store(true, std::memory_order_release);
   if (setup.modules) ++call_listeners;
@@ -153,6 +156,8 @@ Pass Session::collect(double ns_per_tick) {
   pass.collectives =
       collectives_->collect(op_of, [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
   if (reuse_) reuse_->collect(pass.ops, op_of);
+  if (boundaries_) boundaries_->collect(pass.ops, op_of);
+  pass.crossings_known = boundaries_ != nullptr;
   if (setup.leaves_out_others) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
@@ -268,6 +273,12 @@ void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
   state.bypass.numpy_exchange.forget(state.frames.back().exchanges_before);
 }
 
+void Session::mark_step() {
+  steps_marked_.fetch_add(1, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (boundaries_) boundaries_->step();
+}
+
 std::shared_ptr<Allocations> Session::memory() {
   const std::lock_guard lock(mutex_);
   return memory_;
@@ -290,7 +301,8 @@ Lent Session::lend() {
           .event_ids = setup.keeps_events ? &event_ids_ : nullptr,
           .memory = memory_,
           .collectives = collectives_,
-          .reuse = reuse_};
+          .reuse = reuse_,
+          .boundaries = boundaries_};
 }
 
 void Session::take_back(const Lent& lent) {

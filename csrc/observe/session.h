@@ -20,6 +20,7 @@
 #include "observe/launches.h"
 #include "observe/lent.h"
 #include "observe/memory/allocations.h"
+#include "observe/memory/boundary_log.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameters.h"
@@ -36,10 +37,12 @@ class ScriptPlaces;
 
 // What the front ends set up before the first pass; memory, reuse and events may be changed between passes.
 struct SessionSetup {
-  const void* model = nullptr;         // the object whose calls are those of the model; null where no object is
-  bool leaves_out_others = false;      // calls of the model that the run does not make (own_calls.h)
-  bool measures_memory = false;        // what modules allocate
-  bool tracks_reuse = false;           // the reuse distance of what ops move
+  const void* model = nullptr;     // the object whose calls are those of the model; null where no object is
+  bool leaves_out_others = false;  // calls of the model that the run does not make (own_calls.h)
+  bool measures_memory = false;    // what modules allocate
+  // The reuse distance of what ops move, and, where the tree of modules is known, what crosses their boundaries.
+  bool tracks_reuse = false;
+  std::vector<ModuleId> parents;       // of each module of the tree; empty: not known
   bool keeps_events = false;           // the begin and end of single ops and frames: Pass::events
   std::optional<ModuleIndex> modules;  // by their addresses, so that their calls are found (module_calls.h)
   std::optional<ParameterOwners> parameter_owners;  // empty: no op has to be attributed by its parameters
@@ -130,7 +133,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool may_mute() const { return may_mute_; }
 
   // Notes that a step of this pass's block has ended.
-  void mark_step() { steps_marked_.fetch_add(1, std::memory_order_relaxed); }
+  void mark_step();
   std::int64_t steps_marked() const { return steps_marked_.load(std::memory_order_relaxed); }
 
   // Returns the number of passes started so far.
@@ -180,6 +183,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::mutex mutex_;                        // guards what follows; never taken per op
   std::shared_ptr<Allocations> memory_;
   std::shared_ptr<ReuseLog> reuse_;
+  std::shared_ptr<BoundaryLog> boundaries_;
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;

@@ -76,7 +76,14 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     frame.memory = lent.memory->enter(module, phase == Phase::forward && !is_inside);
   }
   frames.push_back(frame);
+  if (is_call(kind)) begin_boundary(frames.back());
   return true;
+}
+
+void ThreadState::begin_boundary(Frame& frame) {
+  if (!lent.boundaries) return;
+  lent.boundaries->enter(frame.module, frame.phase);
+  frame.bounded = true;
 }
 
 void ThreadState::open_region(std::optional<ModuleId> row, RegionId id, const void* token) {
@@ -85,6 +92,8 @@ void ThreadState::open_region(std::optional<ModuleId> row, RegionId id, const vo
   auto& frame = frames.back();
   if (id != around) begin_region(frame, id);
   if (!row) return;
+  if (lent.boundaries) lent.boundaries->add_row(*row, module);
+  begin_boundary(frame);
   const std::lock_guard guard(lent.table->lock);
   lent.table->count_call(owner_of(frame));
 }
@@ -132,6 +141,7 @@ void ThreadState::pop() {
     last = {frames.back().module, frames.back().is_certain};
   }
   if (lent.memory && is_call(frames.back().kind)) lent.memory->leave(frames.back().memory);
+  if (frames.back().bounded) lent.boundaries->leave(frames.back().module, frames.back().phase);
   bypass.evidence |= frames.back().evidence_before;
   marks.end(frames.back().mark);
   frames.pop_back();
@@ -296,15 +306,22 @@ void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work,
   (*lent.table)[index].count(calls, ticks, work, step);
 }
 
-void ThreadState::note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
-                             const Work& work) {
+void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
+                               const Work& work) {
   add_results(*running.op, fn, operands);
   const auto& bucket = (*lent.table)[index];
   const auto own = std::span(operands).subspan(running.operands_before);
+  const auto& moved = bucket.per_call ? work : bucket.cost.work;
   if (bucket.cost.costed) {
-    lent.reuse->count({lent.table, index}, own, bucket.per_call ? work : bucket.cost.work);
+    lent.reuse->count({lent.table, index}, own, moved);
   } else {
     lent.reuse->touch(own);
+  }
+  if (!lent.boundaries) return;
+  if (bucket.cost.costed && !running.op->communicates) {
+    lent.boundaries->count({lent.table, index}, bucket.key.owner, own, moved);
+  } else {
+    lent.boundaries->touch(bucket.key.owner, own);
   }
 }
 

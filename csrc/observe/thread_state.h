@@ -15,6 +15,7 @@
 #include "observe/launches.h"
 #include "observe/lent.h"
 #include "observe/memory/allocations.h"
+#include "observe/memory/boundary_log.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
 #include "observe/numpy_exchange.h"
@@ -46,6 +47,7 @@ struct Frame {
   std::size_t exchanges_before = 0;
   LaunchMarks::Mark mark = 0;          // while a device is traced
   Allocations::Call memory = {};       // of a module's call, where memory is measured
+  bool bounded = false;                // it has a boundary: a call, or a region with a row
   bool opens_region = false;           // a region, or a call that is one: no region of its path was open
   RegionId region_before = kNoRegion;  // of a region: that around it
   Ticks opened = 0;                    // or moved to its module
@@ -124,7 +126,7 @@ struct ThreadState {
   LastCall last_call;               // of a module that was called with no frame around
   std::unique_ptr<NormCall> norm;   // the last one that began, where its shapes are kept
   std::vector<RunningOp> ops;
-  std::vector<Operand> operands;  // that these ops took, where reuse is tracked
+  std::vector<Operand> operands;  // that these ops took, where their traffic is tracked
   LaunchMarks marks;
   BackwardState backward;
   BypassState bypass;
@@ -192,9 +194,9 @@ struct ThreadState {
 
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
-  // Notes the reuse of an op that was counted there, whose inputs are in `operands`; `work` as for count(). Called
-  // where reuse is tracked.
-  void note_reuse(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
+  // Notes the reuse and the crossings of an op that was counted there, whose inputs are in `operands`; `work` as for
+  // count(). Called where reuse is tracked.
+  void note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
   // Notes that work was counted which is not an op's: the ops around it count as transparent.
   void note_work(const Work& work);
   // Lists unobserved work: what was seen so far inside the innermost frame or function of that kind cannot explain its
@@ -209,6 +211,7 @@ struct ThreadState {
   void charge(Ticks now);  // with the table locked
   void pop();
   void begin_region(Frame& frame, RegionId id);
+  void begin_boundary(Frame& frame);
   void keep(TimedEvent event);
   void keep_frame(const Frame& frame);
   void end_region(const Frame& frame);

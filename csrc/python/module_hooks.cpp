@@ -220,6 +220,7 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
       modules_(tree_->modules) {
   const py::object model = tree_->objects[index_of(kModel)];
   session_->setup.model = model.is_none() ? nullptr : model.ptr();
+  for (const auto& row : tree_->modules) session_->setup.parents.push_back(row.parent);
 }
 
 void ModuleHooks::enter(PyObject* module) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "analysis/whole/analysis.h"
@@ -59,6 +60,21 @@ std::string sibling_legend(const Report& report, const TableOptions& options) {
   const bool has_sums = report.total().time_ns && !report.ceilings().empty();  // hotspots are listed
   if (folds_siblings(options) && has_sums) text += ", under \"most waste in\" their sum";
   return text + fmt::format(", {} shows each", switch_text(options, "expand"));
+}
+
+// Returns what the columns of the fused bound say, where one of them was asked for; why they are empty, where they are.
+std::vector<std::string> fused_legend(const Report& report, const TableOptions& options) {
+  const auto asked = [&](const std::string& name) { return lower_case(name).find("fused") != std::string::npos; };
+  if (std::ranges::none_of(options.columns, asked) && !asked(options.sort)) return {};
+  const auto& data = report.data();
+  if (data.crossings_known) {
+    return {"fused bytes: what crosses the row's boundary, were all of its ops one",
+            "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
+  }
+  std::string why = "the program was not observed op by op with the memory that its modules share (TorchScript is not)";
+  if (data.imported) why = "a trace does not tell which memory its ops share";
+  if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";
+  return {"fused bytes, fused bound and %fused are n/a: " + why};
 }
 
 struct Spoken {
@@ -269,11 +285,14 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
     add_sentences<Row>(document, std::move(sentences), facts_of(report, kind));
   };
   switch (kind) {
-    case TableKind::modules:
-      add.operator()<RooflineRow>({"a row includes the modules below it",
-                                   std::string(marks_hotspots(report) ? kMarkLegend : ""),
-                                   sibling_legend(report, options)});
+    case TableKind::modules: {
+      std::vector<std::string> sentences = {"a row includes the modules below it",
+                                            std::string(marks_hotspots(report) ? kMarkLegend : ""),
+                                            sibling_legend(report, options)};
+      std::ranges::move(fused_legend(report, options), std::back_inserter(sentences));
+      add.operator()<RooflineRow>(std::move(sentences));
       break;
+    }
     case TableKind::regions:
       if (report.regions().empty()) break;
       add.operator()<RooflineRow>({"a row has all that ran in its region, those inside it included",

@@ -168,7 +168,7 @@ class FurtherCalls {
       return op.kind == Pass::Op::Kind::unobserved_module;  // looked for in the first call alone
     });
     result_.counting->memory = first.memory;  // measured in the first call alone
-    take_reuse(*result_.counting, first);     // only the first call tracks it
+    take_traffic(*result_.counting, first);   // only the first call tracks it
     result_.first_call = std::move(first);
     if (repeats_ > 1) {
       add(std::move(*unlike_first_));

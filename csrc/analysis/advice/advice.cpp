@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/advice/advice_rules.h"
+#include "analysis/advice/fusion.h"
 #include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
 #include "analysis/hotspots.h"
@@ -96,6 +97,7 @@ Advice describe(const AdviceRule& rule, std::vector<Held> held) {
 }  // namespace
 
 std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& hotspots,
+                              const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
                               const Figures& total) {
   record_derivation("advice", data);
   if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
@@ -133,6 +135,7 @@ std::vector<Advice> advice_on(const ProfileData& data, const Folding& folding, c
     if (static_cast<double>(at_stake_ns) < rule->least_share * static_cast<double>(*total.time_ns)) continue;
     ranked.emplace_back(at_stake_ns, describe(*rule, std::move(cases_of_rule)));
   }
+  if (auto fusion = advice_on_fusion(data, lines, rows, total)) ranked.push_back(std::move(*fusion));
   std::ranges::stable_sort(ranked, std::greater(), [](const auto& one) { return one.first; });
   std::vector<Advice> advice;
   advice.reserve(ranked.size());

@@ -68,6 +68,7 @@ ProfileData counts_of(ProfileData data) {
   counts.mode = std::move(data.mode);
   counts.partial = data.partial;
   counts.bypass_sought = data.bypass_sought;
+  counts.crossings_known = data.crossings_known;
   counts.imported = std::move(data.imported);
   counts.token_calls = std::move(data.token_calls);
   counts.environment = std::move(data.environment);

@@ -87,9 +87,15 @@ void recast(OpBucket& bucket, DType precision) {
   constexpr std::int64_t kIndex = 8;
   const std::int64_t indices =
       is_table ? std::min(saturating_multiply(kIndex * bucket.calls, elements_of(shapes[1])), work.read_bytes) : 0;
+  const auto read_bytes = static_cast<double>(work.read_bytes);
   work.read_bytes -= indices;
   for (auto* bytes : {&work.read_bytes, &work.write_bytes, &work.updated_bytes}) *bytes = times(*bytes, factor);
   work.read_bytes += indices;
+  for (auto& crossing : bucket.crossings) {
+    if (read_bytes > 0)
+      crossing.read_bytes = times(crossing.read_bytes, static_cast<double>(work.read_bytes) / read_bytes);
+    crossing.write_bytes = times(crossing.write_bytes, factor);
+  }
   std::int64_t operations = 0;
   for (const DType of : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16}) {
     operations = saturating_add(operations, std::exchange(work.operations_in(of), 0));
@@ -193,6 +199,8 @@ void set_batch(ProfileData& data, std::int64_t batch) {
         "that "
         "is wanted");
   }
+  data.crossings_known = false;  // which of the bytes are those of weights is not known
+  for (auto& bucket : data.ops) bucket.crossings.clear();
   Made made;
   for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made.insert(elements_of(shape));
   for (auto& bucket : data.ops) {

@@ -183,6 +183,7 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     fresh.calls = fresh.link_bytes = 0;
     fresh.work = {};
     fresh.reuse.clear();
+    fresh.crossings.clear();
     fresh.time_ns.reset();
     const std::size_t at = place_of(op_places_, std::move(key), ops_, fresh);
     op_times_.resize(ops_.size());
@@ -190,6 +191,7 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     ops_[at].work += bucket.work;
     ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
     add_reuse(ops_[at].reuse, bucket.reuse);
+    add_crossings(ops_[at].crossings, bucket.crossings);
     op_times_[at].add(bucket.time_ns);
     merged.push_back(static_cast<std::int64_t>(at));
   }

@@ -91,6 +91,7 @@ struct RankMerger::Merged {
   std::map<std::string, std::int64_t> unobserved;
   std::int64_t dropped_records = 0, unattributed_kernels = 0;
   bool bypass_sought = true;
+  bool crossings_known = true;
   std::vector<Note> notes;
   std::map<std::string, std::int64_t> notes_left_out;
   std::vector<KeptReport> kept;
@@ -177,6 +178,7 @@ void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
   dropped_records = saturating_add(dropped_records, data.dropped_records);
   unattributed_kernels = saturating_add(unattributed_kernels, data.unattributed_kernels);
   bypass_sought = bypass_sought && data.bypass_sought;
+  crossings_known = crossings_known && data.crossings_known;
   compare_roofs(data, rank);
   add_notes_of(data);
 }
@@ -372,6 +374,7 @@ ProfileData RankMerger::finish() {
   data.dropped_records = merged->dropped_records;
   data.unattributed_kernels = merged->unattributed_kernels;
   data.bypass_sought = merged->bypass_sought;
+  data.crossings_known = merged->crossings_known;
   merged->aligned_clocks = merged->collectives.align();
   std::vector<std::optional<std::int64_t>> waiting;
   merged->collectives.write(data, waiting);

@@ -309,7 +309,9 @@ void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
   }
   divide_figures(static_cast<Figures&>(row), members);
   divide_figures(row.self, members);
-  if (row.calls) divide_rounded(*row.calls, members);
+  for (auto* sum : {&row.calls, &row.fused_bytes, &row.fused_bound_time_ns}) {
+    if (*sum) divide_rounded(**sum, members);
+  }
   if (row.work_share) *row.work_share *= static_cast<double>(in_region) / static_cast<double>(members);
 }
 

@@ -87,7 +87,7 @@ Analysis::Folds Analysis::derive_folds() const {
   for (std::size_t i = 0; i < std::min(hotspots.size(), kMostWasting); ++i) {
     folds.hotspots.push_back({hotspots[i], members_at(folding, *hotspots[i].module)});
   }
-  folds.advice = advice_on(*data_, folding, hotspots, total());
+  folds.advice = advice_on(*data_, folding, hotspots, folds.rows, rows(), total());
   return folds;
 }
 

@@ -127,7 +127,13 @@ struct RooflineRow : Figures {
   // Bytes above what was allocated before the call; in the total it covers all calls.
   std::optional<std::int64_t> peak_memory;
   std::optional<std::int64_t> kept_memory;  // bytes that the forward left allocated, without its outputs
-  bool inferred = false;                    // attribution was inferred, not seen ("~")
+  // Of the subtree as if it were one fused op: what crosses its boundary (inputs, outputs, parameters and buffers once
+  // in each call, and what the backward needs), and the least time by the roofs of these bytes and of all its
+  // operations.
+  std::optional<std::int64_t> fused_bytes;
+  std::optional<std::int64_t> fused_bound_time_ns;
+  std::optional<double> percent_of_fused;  // 0-100: 100 x fused bound / time
+  bool inferred = false;                   // attribution was inferred, not seen ("~")
   // The module's share (0-100) of the work of the compiled region that it runs in: lower bounds, or FLOPs without
   // roofs. Never a share of time.
   std::optional<double> work_share;

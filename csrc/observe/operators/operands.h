@@ -65,8 +65,8 @@ inline const at::Tensor* first_result(const at::RecordFunction& fn, const OpInfo
   return &results[0].toTensor();
 }
 
-// Adds the tensors that an op takes (when it begins) and those that it made (when it ended). Leaves out tensors without
-// memory (meta and fake ones) and those whose memory strides do not describe (sparse, nested and packed ones).
+// Adds the tensors that an op takes (when it begins) and those that it made (when it ended). Leaves out those whose
+// memory strides do not describe (sparse, nested and packed ones).
 void add_inputs(const OpInfo& info, const at::RecordFunction& fn, std::vector<Operand>& operands);
 void add_results(const OpInfo& info, const at::RecordFunction& fn, std::vector<Operand>& operands);
 

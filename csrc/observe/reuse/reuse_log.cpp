@@ -199,6 +199,7 @@ void ReuseLog::count(Place place, std::span<const Operand> operands, const Work&
   const std::lock_guard guard(mutex_);
   moved_.clear();
   for (const auto& operand : operands) {
+    if (operand.device == Operand::kNowhere) continue;
     const auto bytes = moved_of(operand, work);
     const auto touched = std::max(bytes.read_bytes, bytes.write_bytes);
     if (touched <= 0) continue;
@@ -215,7 +216,9 @@ void ReuseLog::count(Place place, std::span<const Operand> operands, const Work&
 void ReuseLog::touch(std::span<const Operand> operands) {
   const std::lock_guard guard(mutex_);
   moved_.clear();
-  for (const auto& operand : operands) moved_.push_back({operand.memory, operand.device, {}});
+  for (const auto& operand : operands) {
+    if (operand.device != Operand::kNowhere) moved_.push_back({operand.memory, operand.device, {}});
+  }
   move({}, false);
 }
 

@@ -89,9 +89,15 @@ class ReuseTracker {
 // A tensor that an op takes or makes, as memory of one device.
 struct Operand {
   enum class Kind : std::uint8_t { input, written_input, result };
+  // The device of tensors without data (meta, fake): their memory is that of their storage, which begins at 0.
+  static constexpr std::int32_t kNowhere = -1;
+
   TouchedMemory memory;
   std::int32_t device = 0;  // any number for each
   Kind kind = Kind::input;
+  void* storage = nullptr;    // its c10::StorageImpl
+  std::uintptr_t origin = 0;  // where the storage's memory begins
+  std::uint64_t layout = 0;   // of a view with gaps: equal for equal strides and sizes, in any order
 };
 
 // Threads share it, as they share the largest cache: what one computed, another one finds there.
@@ -101,7 +107,7 @@ class ReuseLog {
   using Place = std::pair<const void*, std::uint32_t>;
 
   // Counts a call of an op that ended. No operand is read or written more than `work` says; an op that moves nothing
-  // touches nothing.
+  // touches nothing, and so do operands without data.
   void count(Place place, std::span<const Operand> operands, const Work& work);
   // Touches the operands of a call of which nothing else is known.
   void touch(std::span<const Operand> operands);

@@ -180,6 +180,7 @@ Report ProfilerState::last_report() {
 void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base) {
   tree_ = profiler_->model->tree();
   auto session = std::make_shared<observe::Session>(tree_.modules.size());
+  for (const auto& row : tree_.modules) session->setup.parents.push_back(row.parent);
   profiler_->model->attach(tree_, *session);
   observation_ = std::make_unique<Observation>();
   observation_->observed.model = tree_.modules[kModel].type;

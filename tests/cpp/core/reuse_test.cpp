@@ -40,7 +40,7 @@ TEST(Reuse, OfAnotherPassIsThatOfTheSameOpsBytesByCalls) {
   first.ops = {op(1, 2, {{100, 20, 10, 0}}), op(2, 1, {{7, 1, 0, 0}})};
   Pass later;
   later.ops = {op(3, 1, {}), op(1, 6, {})};
-  take_reuse(later, first);
+  take_traffic(later, first);
   EXPECT_TRUE(later.ops[0].reuse.empty());
   EXPECT_EQ(later.ops[1].reuse, (Reuse{{100, 60, 30, 0}}));
 }

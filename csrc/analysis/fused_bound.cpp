@@ -1,0 +1,99 @@
+#include "analysis/fused_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/memory_time.h"
+
+namespace roofprof {
+namespace {
+
+// Of a module's subtree in one phase.
+struct Fused {
+  std::int64_t bytes = 0;
+  std::int64_t compute_ns = 0;
+  double memory_seconds = 0;
+};
+
+// The seconds that the bucket's reads and its writes take.
+struct Seconds {
+  double read = 0;
+  double write = 0;
+};
+
+Seconds seconds_of(const OpBucket& bucket, const Ceilings& ceilings) {
+  Seconds seconds;
+  if (bucket.link_bytes > 0) {  // over the host link, from one memory to another
+    if (const auto link = memory_time(bucket, ceilings)) {
+      for (const auto& [level, share] : link->at_level) seconds.read = seconds.write = share.seconds / 2;
+    }
+    return seconds;
+  }
+  for (const auto& [traffic, working_set] : memory_parts(bucket)) {
+    const auto roof = ceilings.memory_roof(traffic, working_set);
+    if (!roof) continue;  // then there is no lower bound, nor one of fused ops
+    seconds.read += static_cast<double>(traffic.read_bytes) / roof->bytes_per_second;
+    seconds.write += static_cast<double>(traffic.write_bytes) / roof->bytes_per_second;
+  }
+  return seconds;
+}
+
+double share_of_bytes(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+std::int64_t nanoseconds(double seconds) {
+  const double ns = seconds * 1e9;
+  return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
+}
+
+}  // namespace
+
+std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<ModuleSums>& inclusive) {
+  if (!data.crossings_known) return {};
+  std::vector<std::array<Fused, kPhaseCount>> sums(data.modules.size());
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed) continue;
+    const auto compute_ns = roof_shares(bucket, data.ceilings).compute_time_ns;
+    const auto seconds = seconds_of(bucket, data.ceilings);
+    std::size_t levels = 0;
+    for (auto module = bucket.owner.module; module >= 0; module = data.modules[index_of(module)].parent) ++levels;
+    auto module = bucket.owner.module;
+    for (const auto& crossing : by_level(bucket.crossings, levels)) {
+      auto& sum = sums[index_of(module)][static_cast<std::size_t>(bucket.owner.phase)];
+      // A predicted op may move less than the one that was counted.
+      const auto read = std::min(crossing.read_bytes, bucket.work.read_bytes);
+      const auto written = std::min(crossing.write_bytes, bucket.work.write_bytes);
+      sum.bytes = saturating_add(sum.bytes, saturating_add(read, written));
+      sum.compute_ns = saturating_add(sum.compute_ns, compute_ns);
+      sum.memory_seconds += seconds.read * share_of_bytes(read, bucket.work.read_bytes) +
+                            seconds.write * share_of_bytes(written, bucket.work.write_bytes);
+      module = data.modules[index_of(module)].parent;
+    }
+  }
+  std::vector<FusedBound> bounds(data.modules.size());
+  for (std::size_t id = 0; id < bounds.size(); ++id) {
+    const auto& tally = inclusive[id].tally;
+    // Communication takes its time in a fused module, too.
+    auto ns = saturating_add(tally.exposed.needed_ns, tally.exposed.hidden_ns);
+    for (const auto& sum : sums[id]) {
+      bounds[id].bytes = saturating_add(bounds[id].bytes, sum.bytes);
+      ns = saturating_add(ns, std::max(sum.compute_ns, nanoseconds(sum.memory_seconds)));
+    }
+    bounds[id].time_ns = ns;
+  }
+  return bounds;
+}
+
+void add_fused_figures(const FusedBound& bound, RooflineRow& row) {
+  row.fused_bytes = bound.bytes;
+  if (!bound.time_ns || !row.lower_bound_time_ns) return;
+  const auto lower_ns = *row.lower_bound_time_ns;
+  row.fused_bound_time_ns = std::min(*bound.time_ns, lower_ns);  // each op's time was rounded there
+  if (!row.percent_of_roof) return;
+  const auto share = lower_ns > 0 ? static_cast<double>(*row.fused_bound_time_ns) / static_cast<double>(lower_ns) : 0;
+  row.percent_of_fused = *row.percent_of_roof * share;
+}
+
+}  // namespace roofprof

@@ -1,0 +1,30 @@
+#pragma once
+// Holds which part of an op's bytes crosses the boundaries of modules.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace roofprof {
+
+// Of an op's bytes, the part that crosses the boundary of a module. Memory that a call of the module reads and did not
+// write before comes in, once in each call; memory that it wrote goes out if something else reads it, or if it is still
+// there when the call ends. The rest stays inside.
+struct Crossing {
+  std::int64_t levels =
+      0;  // modules that it holds for, going up from where the entry before ended; 0: all further ones
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+
+  bool operator==(const Crossing&) const = default;
+};
+
+// From the op's own module upwards. Nothing crosses the boundaries after the last entry.
+using Crossings = std::vector<Crossing>;
+
+// Returns an entry for each of the first `levels` modules.
+Crossings by_level(const Crossings& crossings, std::size_t levels);
+// Adds both, level by level.
+void add_crossings(Crossings& sum, const Crossings& more);
+
+}  // namespace roofprof

@@ -1,0 +1,113 @@
+#include "analysis/fused_bound.h"
+
+#include <gtest/gtest.h>
+
+#include "support/profile_builder.h"
+
+namespace roofprof {
+namespace {
+
+using testing::ProfileBuilder;
+using testing::work_of;
+
+// block -> fc, act, which memory bounds.
+struct Net : ProfileBuilder {
+  ModuleId block = module("block", "Block");
+  ModuleId fc = module("block.fc", "Linear", block);
+  ModuleId act = module("block.act", "ReLU", block);
+
+  Net() {
+    op("aten::linear", fc, work_of(1'000, 300'000, 100'000), 50'000);
+    data.ops.back().crossings = {{1, 300'000, 100'000}, {0, 300'000, 0}};
+    op("aten::relu", act, work_of(1'000, 100'000, 100'000), 20'000);
+    data.ops.back().crossings = {{1, 100'000, 100'000}, {0, 0, 100'000}};
+    time(kModel, {1'000, 1'000});
+    time(block, {1'000, 1'000});
+    time(fc, {50'000, 50'000});
+    time(act, {20'000, 20'000});
+    data.crossings_known = true;
+  }
+};
+
+TEST(FusedBound, BytesAreThoseThatCross) {
+  const testing::Derived report = Net().derived();
+  EXPECT_EQ(report.row("block.fc").fused_bytes, 400'000);
+  EXPECT_EQ(report.row("block.act").fused_bytes, 200'000);
+  EXPECT_EQ(report.row("block").fused_bytes, 400'000);
+  EXPECT_EQ(report.row("").fused_bytes, 400'000);
+  EXPECT_EQ(report.total().fused_bytes, 400'000);
+}
+
+TEST(FusedBound, BytesTakeTheirShareOfTheOpsTime) {
+  const testing::Derived report = Net().derived();
+  const auto& fc = report.row("block.fc");
+  const auto& act = report.row("block.act");
+  const auto& block = report.row("block");
+  EXPECT_EQ(fc.fused_bound_time_ns, fc.lower_bound_time_ns);
+  EXPECT_EQ(act.fused_bound_time_ns, act.lower_bound_time_ns);
+  // The reads are three quarters of the linear's bytes, the writes half of the activation's.
+  EXPECT_NEAR(static_cast<double>(*block.fused_bound_time_ns),
+              0.75 * static_cast<double>(*fc.memory_time_ns) + 0.5 * static_cast<double>(*act.memory_time_ns), 2);
+  EXPECT_DOUBLE_EQ(*block.percent_of_fused,
+                   100.0 * static_cast<double>(*block.fused_bound_time_ns) / static_cast<double>(*block.time_ns));
+}
+
+TEST(FusedBound, TheOperationsOfAllOpsStay) {
+  Net net;
+  net.data.ops[1].work = work_of(1'000'000'000, 100'000, 100'000);
+  const testing::Derived report = net.derived();
+  const auto& block = report.row("block");
+  EXPECT_EQ(block.fused_bound_time_ns, block.compute_time_ns);
+}
+
+TEST(FusedBound, PhasesAddUp) {
+  Net net;
+  auto backward = net.data.ops[1];
+  backward.owner.phase = Phase::backward;
+  backward.work = work_of(1'000'000'000, 100'000, 100'000);
+  net.data.ops.push_back(backward);
+  const auto forward = *Net().derived().row("block").fused_bound_time_ns;
+  const testing::Derived report = net.derived();
+  EXPECT_NEAR(static_cast<double>(*report.row("block").fused_bound_time_ns),
+              static_cast<double>(forward + *report.row("block").compute_time_ns), 10);
+}
+
+TEST(FusedBound, IsNeverMoreThanTheLowerBound) {
+  Net net;
+  for (auto& bucket : net.data.ops) bucket.crossings = {{0, 1'000'000'000, 1'000'000'000}};  // a file may say so
+  for (const auto& row : net.derived().rows()) {
+    EXPECT_LE(*row.fused_bytes, row.bytes);
+    EXPECT_LE(*row.fused_bound_time_ns, *row.lower_bound_time_ns);
+  }
+}
+
+TEST(FusedBound, IsNotKnownWhereNothingTellsWhatCrosses) {
+  Net net;
+  net.data.crossings_known = false;
+  for (const auto& row : net.derived().rows()) {
+    EXPECT_FALSE(row.fused_bytes);
+    EXPECT_FALSE(row.fused_bound_time_ns);
+    EXPECT_FALSE(row.percent_of_fused);
+  }
+}
+
+TEST(FusedBound, OneAdviceNamesTheModuleThatGains) {
+  Net net;
+  for (auto& bucket : net.data.ops) {  // a tenth crosses the block's boundary
+    bucket.work.read_bytes *= 10;
+    bucket.work.write_bytes *= 10;
+    bucket.crossings = {{1, bucket.work.read_bytes, bucket.work.write_bytes}, {0, 1'000, 1'000}};
+  }
+  int advices = 0;
+  for (const auto& advice : net.derived().advice()) {
+    if (advice.rule != "fusion") continue;
+    ++advices;
+    EXPECT_EQ(advice.module, "block");
+    EXPECT_EQ(advice.modules, std::vector<std::string>{"block"});
+    EXPECT_NE(advice.text.find("fusion could save up to"), std::string::npos) << advice.text;
+  }
+  EXPECT_EQ(advices, 1);
+}
+
+}  // namespace
+}  // namespace roofprof

@@ -1,0 +1,141 @@
+"""The fused bound of whole models: the root's bytes in closed form, and no row above its unfused bytes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torchvision
+from given_roofs import profiler
+from torch import nn
+
+pytestmark = pytest.mark.integration
+
+
+def storage_bytes(tensors):
+    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}.values())
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(item)
+
+
+def assert_sane(report):
+    for row in [*report.rows, report.total]:
+        assert 0 <= row.fused_bytes <= row.bytes, row.path
+        if row.fused_bound_time is not None:
+            assert 0 <= row.fused_bound_time <= row.lower_bound_time, row.path
+
+
+class UNet(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.down = nn.ModuleList(self.block(n, m) for n, m in ((3, width), (width, 2 * width)))
+        self.middle = self.block(2 * width, 2 * width)
+        self.up = nn.ModuleList(self.block(n, m) for n, m in ((4 * width, width), (2 * width, width)))
+        self.pool = nn.MaxPool2d(2)
+        self.head = nn.Conv2d(width, 1, 1)
+
+    @staticmethod
+    def block(n, m):
+        return nn.Sequential(nn.Conv2d(n, m, 3, padding=1), nn.BatchNorm2d(m), nn.ReLU(inplace=True))
+
+    def forward(self, x):
+        kept = []
+        for down in self.down:
+            kept.append(down(x))
+            x = self.pool(kept[-1])
+        x = self.middle(x)
+        for up, side in zip(self.up, reversed(kept), strict=True):
+            x = up(torch.cat([nn.functional.interpolate(x, scale_factor=2), side], 1))
+        return self.head(x)
+
+
+def resnet(name):
+    return lambda: (torchvision.models.get_model(name), (torch.rand(1, 3, 64, 64),))
+
+
+def vit():
+    return torchvision.models.VisionTransformer(64, 16, 2, 4, 64, 128), (torch.rand(1, 3, 64, 64),)
+
+
+def gpt2():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=100, n_positions=16, use_cache=False)
+    return transformers.GPT2LMHeadModel(config), (torch.arange(16)[None],)
+
+
+def bert():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        num_hidden_layers=2,
+        hidden_size=64,
+        num_attention_heads=4,
+        intermediate_size=128,
+        vocab_size=16,
+        max_position_embeddings=16,
+    )
+    return transformers.BertModel(config), (torch.arange(16)[None],)
+
+
+def unet():
+    return UNet(), (torch.rand(1, 3, 32, 32),)
+
+
+MODELS = {
+    "resnet18": resnet("resnet18"),
+    "resnet50": resnet("resnet50"),
+    "vit": vit,
+    "gpt2": gpt2,
+    "bert": bert,
+    "unet": unet,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_root(name):
+    """Inputs, outputs, parameters and buffers: every row of the tables is looked up, or may be."""
+    model, inputs = MODELS[name]()
+    model.eval()
+    report = profiler(model).count(*inputs)
+    assert_sane(report)
+    outputs = model(*inputs)
+    unused = [b for n, b in model.named_buffers() if n.endswith(("num_batches_tracked", "token_type_ids"))]
+    expected = storage_bytes([*model.parameters(), *model.buffers(), *tensors_in(inputs), *tensors_in(outputs)])
+    expected -= storage_bytes(unused)
+    if name == "bert":  # one of the two rows for types of tokens may be read: all tokens have one type
+        expected += 0
+        slack = 2 * 64 * 4 + 16 * 8 * 4
+    else:
+        slack = 16 * 8 * 4  # positions and masks that are made of numbers
+    assert abs(report.row("").fused_bytes - expected) <= (slack if name in {"gpt2", "bert"} else 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_step(name):
+    model, inputs = MODELS[name]()
+    prof = profiler(model)
+    with prof:
+        out = model(*inputs)
+        sum(t.float().sum() for t in tensors_in(dict(out) if hasattr(out, "keys") else out)).backward()
+    report = prof.report()
+    assert_sane(report)
+    assert report.row("").fused_bytes < report.row("").bytes
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit", "unet"])
+@torch.no_grad()
+def test_compiled(name):
+    """The work is that of eager mode, and so is what crosses a boundary; the region's row has the time."""
+    model, inputs = MODELS[name]()
+    model.eval()
+    eager = profiler(model).count(*inputs)
+    compiled = profiler(torch.compile(model, backend="aot_eager")).run(*inputs)
+    assert_sane(compiled)
+    assert compiled.row("").fused_bytes == eager.row("").fused_bytes
+    row = compiled.row("")
+    assert row.percent_of_fused == pytest.approx(100 * row.fused_bound_time / row.time)
