@@ -135,7 +135,14 @@ Pass::Op unknown_work(ModuleId module, RegionId region) {
 
 }  // namespace
 
-HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
+std::map<Owner, std::int64_t> times_of_regions(const Pass& pass) {
+  const auto calls = region_calls(pass);
+  std::map<Owner, std::int64_t> times;
+  for (const auto& op : region_ops(pass, calls, modules_of(calls))) times[op.owner] = op.time_ns.value_or(0);
+  return times;
+}
+
+HostProfile with_times_of_regions(HostProfile host, const Pass& timed, bool by_kernel) {
   const auto calls = region_calls(timed);
   const auto holders = modules_of(calls);
   host.modules = modules_with_holders(std::move(host.modules), host.times, timed, holders);
@@ -149,8 +156,9 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed) {
   std::ranges::move(region_ops(timed, calls, holders), std::back_inserter(host.ops));
   add_note(host.notes, "compiled",
            "compiled (" + first_paths(paths_of(holders, host.modules)) +
-               "): counts from the eager model, time from the compiled run, on the row of each compiled region alone; "
-               "fused code moves fewer bytes than counted, so %roof may pass 100%",
+               "): counts from the eager model, time from the compiled run" +
+               (by_kernel ? "" : ", on the row of each compiled region alone") +
+               "; fused code moves fewer bytes than counted, so %roof may pass 100%",
            paths_of(holders, host.modules));
   return host;
 }

@@ -10,6 +10,7 @@
 #include "machine/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/declared_work.h"
+#include "observe/graph_calls.h"
 #include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
@@ -28,7 +29,8 @@ void bind_scopes(py::module_& module) {
       py::arg("name"), py::arg("token"));
   module.def("check_name", &observe::check_name, py::arg("name"));
   module.def("is_region_open", &observe::is_region_open, py::arg("name"));
-  module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
+  module.def(
+      "close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
 
   module.def(
       "declare_work",
@@ -40,7 +42,8 @@ void bind_scopes(py::module_& module) {
         observe::open_work(name, read_work(counts), token.ptr());
       },
       py::arg("name"), py::arg("counts"), py::arg("token"));
-  module.def("close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
+  module.def(
+      "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
 }
 
 }  // namespace
@@ -95,6 +98,8 @@ void bind_session(py::module_& module) {
       .def("hide_script_calls", &ModuleHooks::hide_script_calls)
       .def("enter_compiled", [](const ModuleHooks&) { observe::enter_compiled(); })
       .def("leave_compiled", [](const ModuleHooks&) { observe::leave_compiled(); })
+      .def("enter_graph", [](ModuleHooks& hooks, std::int64_t graph) { observe::enter_graph(*hooks.session(), graph); })
+      .def("leave_graph", [](ModuleHooks& hooks) { observe::leave_graph(*hooks.session()); })
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
       .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",
