@@ -115,6 +115,58 @@ std::array<double, kDTypeCount> operations_of(const Work& work) {
   return operations;
 }
 
+std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
+  std::string text;
+  for (const auto& part : kernel.parts) {
+    if (!text.empty()) text += ", ";
+    text += part.module == kModel ? "(model)" : data.modules[index_of(part.module)].path;
+    if (kernel.parts.size() > 1) text += " " + std::to_string(std::llround(100 * part.share)) + "%";
+  }
+  return text;
+}
+
+KernelRow row_of(const CompiledKernel& kernel, const ProfileData& data) {
+  KernelRow row;
+  row.name = kernel.name;
+  row.kind = kKernelKindNames[static_cast<std::size_t>(KernelKind::kernel)];
+  row.module = data.modules[index_of(kernel.owner.module)].path;
+  row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
+  row.scope = path_of_region(data, kernel.owner.region);
+  row.total_ns = kernel.total_ns;
+  row.instances = kernel.instances;
+  if (kernel.instances > 0)
+    row.average_ns = static_cast<double>(kernel.total_ns) / static_cast<double>(kernel.instances);
+  row.median_ns = kernel.median_ns;
+  row.min_ns = kernel.min_ns;
+  row.max_ns = kernel.max_ns;
+  row.stddev_ns = kernel.stddev_ns;
+  for (const auto& op : kernel.ops) row.fused += (row.fused.empty() ? "" : ", ") + op;
+  row.modules = with_shares(kernel, data);
+  row.shared = kernel.parts.size() > 1;
+  row.code = kernel.code;
+  row.source = kernel.source;
+  if (!kernel.costed) return row;
+  row.bytes = kernel.work.bytes();
+  row.unfused_bytes = kernel.unfused_bytes;
+  row.flops = kernel.work.flops();
+  OpBucket bucket;
+  bucket.op = kernel.name;
+  bucket.owner = kernel.owner;
+  bucket.calls = kernel.instances;
+  bucket.work = kernel.work;
+  Tally tally;
+  tally.add(bucket, data.ceilings);
+  Timing timing;
+  timing.time_ns = kernel.total_ns;
+  const Figures figures = derive_figures(tally, timing, data.ceilings);
+  row.intensity = figures.intensity;
+  row.achieved_flops = figures.achieved_flops;
+  row.lower_bound_time_ns = figures.lower_bound_time_ns;
+  row.percent_of_roof = figures.percent_of_roof;
+  row.bound = figures.bound;
+  return row;
+}
+
 }  // namespace
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
@@ -140,6 +192,13 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     }
     add_measured(reader.read(kernel), row);
     add_roof(operations, data.ceilings, row);
+  }
+  std::int64_t compiled_ns = 0;
+  for (const auto& kernel : data.compiled_kernels) compiled_ns = saturating_add(compiled_ns, kernel.total_ns);
+  for (const auto& kernel : data.compiled_kernels) {
+    auto& row = rows.emplace_back(row_of(kernel, data));
+    if (compiled_ns > 0)
+      row.percent_of_time = 100.0 * static_cast<double>(kernel.total_ns) / static_cast<double>(compiled_ns);
   }
   return rows;
 }

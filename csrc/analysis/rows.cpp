@@ -172,6 +172,7 @@ void check_regions(const ProfileData& data) {
   check(data.ops, "an op");
   check(data.times, "a module");
   check(data.kernels, "a kernel");
+  check(data.compiled_kernels, "a kernel");
   check(data.module_counters, "a counter");
 }
 
@@ -184,6 +185,10 @@ void check_device(const ProfileData& data, ModuleId modules) {
     if (kernel.bucket >= std::ssize(data.ops)) {
       throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
+  }
+  for (const auto& kernel : data.compiled_kernels) {
+    check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
+    for (const auto& part : kernel.parts) check(part.module, "a part of kernel '" + shown(kernel.name) + "'");
   }
   for (const auto& time : data.device_times) check(time.module, "a time of the device");
   for (const auto& counters : data.module_counters) check(counters.owner.module, "a counter");
@@ -278,6 +283,18 @@ void check_consistent(const ProfileData& data) {
   }
 }
 
+// The modules of which some work is in kernels that count for a module above: their time is not that of all their work.
+std::vector<bool> modules_shared_above(const ProfileData& data) {
+  std::vector<bool> shared(data.modules.size());
+  for (const auto& kernel : data.compiled_kernels) {
+    for (const auto& part : kernel.parts) {
+      auto id = part.module;
+      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) shared[index_of(id)] = true;
+    }
+  }
+  return shared;
+}
+
 std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
   std::vector<std::int64_t> calls(data.modules.size());
   for (const auto& time : data.times) {
@@ -329,6 +346,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto regions = compiled_regions(data, self, inclusive);
   const auto busy = device_times(data);
   const auto fused = fused_bounds(data, inclusive);
+  const auto shared = modules_shared_above(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : row_modules(data)) {  // a row's parent has one
@@ -343,7 +361,8 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     row.self = in_region ? figures_in_region(self[index_of(id)], data)
                          : self_figures_of(self[index_of(id)], row, region != regions.end(),
                                            known_busy(busy[index_of(id)].self_busy_ns, data), data);
-    if (region != regions.end() && region->second.reaches_out) {
+    if (shared[index_of(id)] && !in_region) row.self = figures_apart(row.self, self[index_of(id)], data);
+    if ((region != regions.end() && region->second.reaches_out) || (shared[index_of(id)] && !in_region)) {
       static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
     }
     if (!fused.empty()) add_fused_figures(fused[index_of(id)], row);

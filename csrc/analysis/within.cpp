@@ -153,6 +153,7 @@ std::vector<bool> existing_regions(const ProfileData& data) {
   for (std::size_t id = 1; id < exists.size(); ++id) exists[id] = data.regions[id - 1].calls > 0;
   for (const auto& bucket : data.ops) exists[static_cast<std::size_t>(bucket.owner.region)] = true;
   for (const auto& kernel : data.kernels) exists[static_cast<std::size_t>(kernel.owner.region)] = true;
+  for (const auto& kernel : data.compiled_kernels) exists[static_cast<std::size_t>(kernel.owner.region)] = true;
   for (const auto& counters : data.module_counters) exists[static_cast<std::size_t>(counters.owner.region)] = true;
   const auto rows = existing_rows(data);
   for (const auto& time : data.times) {
@@ -184,6 +185,7 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   keep_ops(part, inside);
   keep_inside(part.times, inside);
   keep_inside(part.kernels, inside);
+  keep_inside(part.compiled_kernels, inside);
   keep_inside(part.events.host, inside);
   keep_inside(part.events.device, inside);
   keep_inside(part.module_counters, inside);

@@ -101,10 +101,11 @@ inline constexpr Facts ranks = 1U << 9U;         // the report is merged of seve
 inline constexpr Facts collectives = 1U << 10U;  // some were called, with times
 inline constexpr Facts predicted = 1U << 11U;    // times are predicted
 inline constexpr Facts latency = 1U << 12U;      // no roof is near what some rows reach
+inline constexpr Facts compiled = 1U << 13U;     // kernels of compiled code were timed on a CPU
 
-inline constexpr std::array<std::string_view, 13> kNames = {
-    "integers",   "time",     "device", "intervals",   "counters",  "roofs",  "regions",
-    "incomplete", "inferred", "ranks",  "collectives", "predicted", "latency"};
+inline constexpr std::array<std::string_view, 14> kNames = {
+    "integers",   "time",     "device", "intervals",   "counters",  "roofs",   "regions",
+    "incomplete", "inferred", "ranks",  "collectives", "predicted", "latency", "compiled"};
 }  // namespace facts
 
 // The limit that a figure is where it includes an op without a known cost.
@@ -343,8 +344,21 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("min", "min", Unit::nanoseconds, &KernelRow::min_ns),
     figure_entry("max", "max", Unit::nanoseconds, &KernelRow::max_ns),
     figure_entry("stddev", "std dev", Unit::nanoseconds, &KernelRow::stddev_ns),
-    figure_entry("bytes", "bytes", Unit::bytes, &KernelRow::bytes),
+    figure_entry("bytes", "bytes", Unit::bytes, &KernelRow::bytes,
+                 {.legend = {"bytes: of its own inputs and outputs, each once", facts::compiled}}),
+    figure_entry("unfused_bytes", "unfused", Unit::bytes, &KernelRow::unfused_bytes,
+                 {.needs = facts::compiled, .legend = {"unfused: bytes that its ops would move one by one"}}),
+    figure_entry("fused", "ops", Unit::text, &KernelRow::fused, {.needs = facts::compiled}),
+    figure_entry("modules", "modules", Unit::text, &KernelRow::modules,
+                 {.needs = facts::compiled,
+                  .legend = {"modules: whose ops it runs, with their shares of its FLOPs; it counts for the innermost "
+                             "module around all of them"}}),
+    figure_entry("shared", "shared", Unit::flag, &KernelRow::shared, {.needs = facts::compiled}),
+    figure_entry("code", "code", Unit::text, &KernelRow::code, {.needs = facts::compiled}),
+    figure_entry("source", "source", Unit::text, &KernelRow::source, {.needs = facts::compiled}),
     figure_entry("flops", "FLOPs", Unit::operations, &KernelRow::flops),
+    figure_entry("intensity", "AI", Unit::flops_per_byte, &KernelRow::intensity,
+                 {.needs = facts::compiled, .legend = {"AI = FLOPs / bytes"}}),
     figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &KernelRow::achieved_flops,
                  {.aliases = {"flops/s"}}),
     figure_entry("dram_bytes", "DRAM", Unit::bytes, &KernelRow::dram_bytes,

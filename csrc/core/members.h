@@ -116,6 +116,32 @@ void for_each_member(Of<TokenCalls>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<KernelPart>, Visitor&& visit) {
+  visit("module", &KernelPart::module, Written::always);
+  visit("share", &KernelPart::share, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<CompiledKernel>, Visitor&& visit) {
+  visit("name", &CompiledKernel::name, Written::always);
+  visit_owner(&CompiledKernel::owner, Written::unless_default, visit);
+  visit("attributed", &CompiledKernel::attributed, Written::unless_default);
+  visit("ops", &CompiledKernel::ops, Written::unless_default);
+  visit("parts", &CompiledKernel::parts, Written::unless_default);
+  visit("code", &CompiledKernel::code, Written::unless_default);
+  visit("source", &CompiledKernel::source, Written::unless_default);
+  visit("costed", &CompiledKernel::costed, Written::unless_default);
+  visit("work", &CompiledKernel::work, Written::always);
+  visit("unfused_bytes", &CompiledKernel::unfused_bytes, Written::unless_default);
+  visit("instances", &CompiledKernel::instances, Written::always);
+  visit("total_ns", &CompiledKernel::total_ns, Written::always);
+  visit("min_ns", &CompiledKernel::min_ns, Written::unless_default);
+  visit("max_ns", &CompiledKernel::max_ns, Written::unless_default);
+  visit("median_ns", &CompiledKernel::median_ns, Written::unless_default);
+  visit("stddev_ns", &CompiledKernel::stddev_ns, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<ModuleTime>, Visitor&& visit) {
   visit_owner(&ModuleTime::owner, Written::unless_default, visit);
   visit("calls", &ModuleTime::calls, Written::unless_default);
@@ -345,9 +371,12 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::mode, Written::always);
-  visit("within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
-  visit("imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
-  visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
+  visit(
+      "within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
+  visit(
+      "imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
+  visit(
+      "prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("common_error", &ProfileData::common_error, Written::unless_default);
@@ -357,7 +386,8 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
   visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
   visit("collectives", &ProfileData::collectives, Written::unless_default);
-  visit("merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
+  visit(
+      "merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
   visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
   visit("counter_passes", &ProfileData::counter_passes, Written::always);
   visit("environment", &ProfileData::environment, Written::always);
@@ -373,6 +403,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("ops", &ProfileData::ops, Written::always);
   visit("times", &ProfileData::times, Written::always);
   visit("kernel_buckets", &ProfileData::kernels, Written::always);
+  visit("compiled_kernels", &ProfileData::compiled_kernels, Written::unless_default);
   visit("device_times", &ProfileData::device_times, Written::always);
   visit("module_counters", &ProfileData::module_counters, Written::always);
   visit("counters", &ProfileData::counters, Written::always);

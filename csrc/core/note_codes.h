@@ -98,6 +98,10 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"within-region", NoteLevel::info, "The report is of what ran within one region alone."},
     // Compiled models and TorchScript
     {"compiled", NoteLevel::info, "Counts are those of the eager model, times those of the compiled one."},
+    {"compiled-again", NoteLevel::info, "Compiled code was compiled again to time its kernels, which is in no time."},
+    {"compiled-kernels", NoteLevel::info, "Kernels of compiled code were timed in runs of their own."},
+    {"no-kernels", NoteLevel::warning, "The kernels of compiled code could not be timed."},
+    {"graph-breaks", NoteLevel::info, "torch.compile broke the program into several graphs."},
     {"compiled-not-counted", NoteLevel::warning, "The work inside of a compiled region is not counted."},
     {"compiled-meanwhile", NoteLevel::info, "torch.compile compiled while the model was profiled."},
     {"traced-meanwhile", NoteLevel::info, "Operators computed shapes or traced code: the call's work leaves them out."},

@@ -61,6 +61,17 @@ struct MemorySeen {
   std::string why_not;                       // nothing could be seen, and why
 };
 
+// One call of a graph that was compiled for its kernels: what ran in it, in order.
+struct GraphCall {
+  struct Range {
+    std::string name;
+    std::int64_t ns = 0;
+  };
+  std::int64_t graph = 0;  // index into RunRecord::graphs
+  Owner owner;
+  std::vector<Range> ranges;
+};
+
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
   // An op's record as the profile keeps it, and what tells it from others as long as the process lasts.
@@ -109,6 +120,7 @@ struct Pass {
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced
   std::shared_ptr<const PassEvents> events;     // where they were requested
   PassCollectives collectives;
+  std::vector<GraphCall> graph_calls;
   std::int64_t trace_start_ns = 0;  // of the device's trace, from the pass's start on: below 0
 };
 

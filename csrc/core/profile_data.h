@@ -153,6 +153,37 @@ struct KernelBucket {
   bool operator==(const KernelBucket&) const = default;
 };
 
+// A module whose ops a kernel of compiled code runs, and its part of the kernel's work.
+struct KernelPart {
+  ModuleId module = kModel;
+  double share = 1;  // 0-1, of the kernel's FLOPs
+
+  bool operator==(const KernelPart&) const = default;
+};
+
+// A kernel that torch.compile generated, or an operator that its code calls, in one place of that code; all its calls
+// in the run of its own that was chosen.
+struct CompiledKernel {
+  std::string name;
+  Owner owner = {kModel};          // the innermost module that holds all parts; that of the region where none is known
+  bool attributed = true;          // false: none is known
+  std::vector<std::string> ops;    // that it runs, each once
+  std::vector<KernelPart> parts;   // largest first
+  std::string code;                // where it is generated or called, "FILE:LINE"; empty: not known
+  std::string source;              // the line of the user's code that it comes from
+  bool costed = true;              // false: the work of some of its ops is not known
+  Work work;                       // of all calls; bytes are those of its own inputs and outputs
+  std::int64_t unfused_bytes = 0;  // that its ops would move one by one
+  std::int64_t instances = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t min_ns = 0;  // of the calls in all runs
+  std::int64_t max_ns = 0;
+  std::int64_t median_ns = 0;
+  double stddev_ns = 0;
+
+  bool operator==(const CompiledKernel&) const = default;
+};
+
 // The busy and idle time of devices for a module, in the run that the rows come from.
 struct DeviceTime {
   ModuleId module = kModel;
@@ -275,6 +306,7 @@ struct ProfileData : RunInfo {
   bool crossings_known = false;       // those of all ops
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
   std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
+  std::vector<CompiledKernel> compiled_kernels;  // on a CPU, longest total first; empty: nobody asked
   std::vector<DeviceTime> device_times;
   std::int64_t busy_ns = 0;  // union of all intervals, devices added up
   std::vector<ModuleCounters> module_counters;

@@ -69,6 +69,15 @@ struct PackageCalls {
   std::string why_not;                        // the counts are not known; empty: nobody wrote them into the package
 };
 
+// A graph that was compiled once more, so that each of its kernels tells its time.
+struct CompiledGraph {
+  struct Kernel {
+    CompiledKernel kernel;  // of one call, without times; a part of module -1 is the caller's own
+    std::string range;      // the name of the range around it
+  };
+  std::vector<Kernel> kernels;  // in the order of their calls
+};
+
 // `runs` of it lacks what follows from the passes: the times of the timed ones, and which of them was chosen.
 struct RunRecord : RunInfo {
   bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
@@ -79,6 +88,8 @@ struct RunRecord : RunInfo {
   Pass counting;                           // has the calls and the work
   std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
   std::vector<Pass> timed;
+  std::vector<CompiledGraph> graphs;     // empty: nobody asked for the kernels of compiled code
+  std::vector<Pass> kernel_passes;       // the runs of these graphs
   std::vector<LaunchKey> launches;       // by LaunchId
   std::optional<DeviceFacts> on_device;  // empty: no device that is waited for
   std::optional<TorchNn> torch_nn;       // of a torch::nn model

@@ -229,7 +229,15 @@ void count_packages(RunRecord& observed) {
   }
 }
 
-HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std::vector<PackageCalls>& packages) {
+std::map<Owner, std::int64_t> times_of_regions(const Pass& pass) {
+  const auto calls = region_calls(pass);
+  std::map<Owner, std::int64_t> times;
+  for (const auto& op : region_ops(pass, calls, modules_of(calls))) times[op.owner] = op.time_ns.value_or(0);
+  return times;
+}
+
+HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std::vector<PackageCalls>& packages,
+                                  bool by_kernel) {
   const auto calls = region_calls(timed);
   const auto holders = modules_of(calls);
   host.modules = modules_with_holders(std::move(host.modules), host.times, timed, holders);

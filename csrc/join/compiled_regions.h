@@ -13,7 +13,12 @@ void count_packages(RunRecord& observed);
 
 // Joins counts of the eager model with times of the compiled run: sets Module::compiled_region of what ran inside,
 // moves its time to the region's row, and gives each region one op with the time of all that its compiled code did.
-HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std::vector<PackageCalls>& packages);
+// `by_kernel`: the time of its kernels will be moved to modules (compiled_kernels.h).
+HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std::vector<PackageCalls>& packages,
+                                  bool by_kernel);
+
+// Returns the time of the compiled code of each row in that pass.
+std::map<Owner, std::int64_t> times_of_regions(const Pass& pass);
 
 // Handles a pass that was counted while compiled: the work inside is not known, and the modules below may have run or
 // not.

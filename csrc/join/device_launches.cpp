@@ -218,21 +218,6 @@ KernelBucket bucket_of(const Launch& launch, const std::vector<std::string>& nam
   return bucket;
 }
 
-void summarize(const std::vector<std::int64_t>& durations, KernelBucket& bucket) {
-  const auto count = static_cast<double>(durations.size());
-  for (const auto ns : durations) bucket.total_ns = saturating_add(bucket.total_ns, ns);
-  const auto [least, most] = std::minmax_element(durations.begin(), durations.end());
-  bucket.instances = static_cast<std::int64_t>(durations.size());
-  bucket.min_ns = *least;
-  bucket.max_ns = *most;
-  bucket.median_ns = std::llround(median(durations));
-  if (durations.size() < 2) return;
-  const double mean = static_cast<double>(bucket.total_ns) / count;
-  double squares = 0;
-  for (const auto ns : durations) squares += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean);
-  bucket.stddev_ns = std::sqrt(squares / (count - 1));
-}
-
 }  // namespace
 
 std::string name_of_launch(const KernelRecord& record, const std::vector<std::string>& names) {
@@ -279,7 +264,7 @@ KernelBuckets kernel_buckets(const Launches& launches) {
     durations[found->second].push_back(launch.duration_ns());
     result.of_launch.push_back(found->second);
   }
-  for (std::size_t i = 0; i < durations.size(); ++i) summarize(durations[i], result.buckets[i]);
+  for (std::size_t i = 0; i < durations.size(); ++i) summarize(durations[i], durations[i], result.buckets[i]);
   return result;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // A trace's records in launch order, each with what it belongs to.
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "core/device_data.h"
+#include "core/median.h"
 #include "core/pass.h"
 #include "core/profile_data.h"
 #include "core/run_record.h"
@@ -66,6 +69,24 @@ struct KernelBuckets {
   std::vector<KernelBucket> buckets;   // in order of their first launch
   std::vector<std::size_t> of_launch;  // the bucket of each launch
 };
+
+// Fills in the sum of `durations` and their number, and the least, most, median and sample standard deviation of
+// `all`, which has those of other runs as well.
+template <class Bucket>
+void summarize(const std::vector<std::int64_t>& durations, const std::vector<std::int64_t>& all, Bucket& bucket) {
+  bucket.instances = std::ssize(durations);
+  for (const auto ns : durations) bucket.total_ns = saturating_add(bucket.total_ns, ns);
+  const auto [least, most] = std::ranges::minmax(all);
+  bucket.min_ns = least;
+  bucket.max_ns = most;
+  bucket.median_ns = std::llround(median(all));
+  if (all.size() < 2) return;
+  double mean = 0;
+  for (const auto ns : all) mean += static_cast<double>(ns) / static_cast<double>(all.size());
+  double squares = 0;
+  for (const auto ns : all) squares += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean);
+  bucket.stddev_ns = std::sqrt(squares / static_cast<double>(all.size() - 1));
+}
 
 // Sum, least, most, median and sample standard deviation are exact: they come from all durations.
 KernelBuckets kernel_buckets(const Launches& launches);

@@ -253,7 +253,7 @@ std::optional<Note> set_tracing_aside(RunRecord& observed) {
 }
 
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
-                         bool in_block, const std::vector<PackageCalls>& packages) {
+                         bool in_block, const std::vector<PackageCalls>& packages, bool by_kernel) {
   HostProfile host;
   host.modules = std::move(modules);
   host.times = module_times(counting, timed);
@@ -263,7 +263,7 @@ HostProfile host_profile(std::vector<Module> modules, const Pass& counting, cons
   if (ran_compiled_code(counting)) {
     host = with_uncounted_regions(std::move(host), counting, in_block);
   } else if (chosen != nullptr && ran_compiled_code(*chosen)) {
-    host = with_times_of_regions(std::move(host), *chosen, packages);
+    host = with_times_of_regions(std::move(host), *chosen, packages, by_kernel);
   } else if (chosen != nullptr) {
     auto others = other_ops(counting, *chosen, host.modules);
     std::ranges::move(others.ops, std::back_inserter(host.ops));

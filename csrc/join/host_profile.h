@@ -53,7 +53,8 @@ std::optional<Note> set_tracing_aside(RunRecord& observed);
 // an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor
 // alone (other_ops); where the pass ran compiled code, its time stands on the row of the region
 // (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which is never repeated.
+// `by_kernel`: the time of kernels in compiled code will be moved to modules (compiled_kernels.h).
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
-                         bool in_block, const std::vector<PackageCalls>& packages = {});
+                         bool in_block, const std::vector<PackageCalls>& packages = {}, bool by_kernel = false);
 
 }  // namespace roofprof

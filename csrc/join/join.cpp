@@ -10,6 +10,7 @@
 #include "core/phrases.h"
 #include "join/attribution.h"
 #include "join/collectives.h"
+#include "join/compiled_kernels.h"
 #include "join/device_join.h"
 #include "join/device_launches.h"
 #include "join/events.h"
@@ -129,7 +130,8 @@ ProfileData join(RunRecord observed) {
   auto note_on_tracing = set_tracing_aside(observed);
   count_packages(observed);
   auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
-                           observed.timed, observed.mode == "block", observed.packages);
+                           observed.timed, observed.mode == "block", observed.packages, !observed.kernel_passes.empty());
+  auto kernels = move_to_modules(observed, host);
   ProfileData data;
   static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));
   std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);
@@ -144,6 +146,7 @@ ProfileData join(RunRecord observed) {
   auto owners = launch_owners(observed.launches, host.ops);
   if (chosen != nullptr) add_own_kernels(observed.launches, observed.counting, *chosen, owners, host.ops);
   data.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
+  data.compiled_kernels = std::move(kernels.kernels);
   data.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
   if (observed.more_regions) {
@@ -159,6 +162,7 @@ ProfileData join(RunRecord observed) {
   note_others(observed.others, data.notes);
   if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
   add_notes(data.notes, host.notes);
+  if (kernels.note) add_note(data.notes, std::move(*kernels.note));
   // The device's times replace the clock's. The notes about calls come later, because they need all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, owners);
   if (chosen != nullptr) {

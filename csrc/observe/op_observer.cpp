@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
+#include "observe/graph_calls.h"
 #include "observe/memory/allocations.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
@@ -272,6 +273,7 @@ void abandon_ended_pass(ThreadState& state) {
 }
 
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
+  if (in_graph()) end_in_graph(fn);
   auto& state = thread_state();
   if (!state.frames.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
@@ -331,6 +333,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   } else {
     note_elsewhere(fn);
   }
+  if (in_graph()) begin_in_graph(fn);
   return nullptr;
 }
 

@@ -147,6 +147,7 @@ Pass Session::collect(double ns_per_tick) {
     pass.uncertain_places.insert(table->uncertain_places.begin(), table->uncertain_places.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
+  pass.graph_calls = std::exchange(graph_calls_, {});
   if (setup.keeps_events) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
   const auto op_of = [&](const CollectiveLog::Place& place) -> std::int64_t {
     const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);

@@ -136,6 +136,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void mark_step();
   std::int64_t steps_marked() const { return steps_marked_.load(std::memory_order_relaxed); }
 
+  // Keeps a call of a graph for the pass (graph_calls.h).
+  void keep_graph_call(GraphCall call) {
+    const std::lock_guard lock(mutex_);
+    graph_calls_.push_back(std::move(call));
+  }
+
   // Returns the number of passes started so far.
   std::uint64_t pass() const { return pass_.load(std::memory_order_relaxed); }
 
@@ -181,6 +187,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint32_t process_ = forks_so_far();  // that the pass began in
   std::uint64_t start_ = 0;                 // which of all sessions' starts its pass began with
   std::mutex mutex_;                        // guards what follows; never taken per op
+  std::vector<GraphCall> graph_calls_;
   std::shared_ptr<Allocations> memory_;
   std::shared_ptr<ReuseLog> reuse_;
   std::shared_ptr<BoundaryLog> boundaries_;

@@ -72,6 +72,57 @@ PackageCalls package_calls(const std::tuple<ModuleId, std::string, std::int64_t,
   return result;
 }
 
+// The work that ops did, which Python adds up for kernels of compiled code.
+struct OpsWork {
+  Work work;
+  bool costed = true;
+};
+
+// Returns the work of what the call dispatches on this thread, in no profile.
+OpsWork work_of(const py::function& call) {
+  const auto session = std::make_shared<observe::Session>();
+  session->start(kOutside);
+  try {
+    call();
+  } catch (...) {
+    session->stop();
+    throw;
+  }
+  OpsWork sum;
+  for (const auto& op : session->stop().ops) {
+    if (op.is_unobserved()) continue;
+    sum.costed = sum.costed && op.costed && !op.work.lower_limit;
+    sum.work += op.work;
+  }
+  return sum;
+}
+
+CompiledGraph read_graph(const py::dict& from) {
+  CompiledGraph graph;
+  for (const auto item : from["kernels"]) {
+    const auto facts = py::cast<py::dict>(item);
+    auto& [kernel, range] = graph.kernels.emplace_back();
+    range = facts["range"].cast<std::string>();
+    kernel.name = facts["name"].cast<std::string>();
+    kernel.ops = facts["ops"].cast<std::vector<std::string>>();
+    for (const auto& [module, share] : facts["parts"].cast<std::vector<std::pair<ModuleId, double>>>()) {
+      kernel.parts.push_back({module, share});
+    }
+    kernel.code = facts["code"].cast<std::string>();
+    kernel.source = facts["source"].cast<std::string>();
+    const auto ops = facts["work"].cast<OpsWork>();
+    kernel.costed = ops.costed;
+    kernel.work = ops.work;
+    kernel.unfused_bytes = ops.work.bytes();
+    if (!facts["moved"].is_none()) {
+      std::tie(kernel.work.read_bytes, kernel.work.write_bytes) =
+          facts["moved"].cast<std::pair<std::int64_t, std::int64_t>>();
+      kernel.work.updated_bytes = 0;
+    }
+  }
+  return graph;
+}
+
 // `facts` are those that the profiler knows itself.
 Report make_report(PythonRun& self, const py::dict& facts) {
   RunRecord observed;
@@ -84,6 +135,7 @@ Report make_report(PythonRun& self, const py::dict& facts) {
     observed.packages.push_back(
         package_calls(package.cast<std::tuple<ModuleId, std::string, std::int64_t, std::string>>()));
   }
+  for (const auto graph : facts["graphs"]) observed.graphs.push_back(read_graph(py::cast<py::dict>(graph)));
   const MeasuredCeilings roofs{facts["ceilings"].cast<Ceilings>(),
                                facts["notes_on_roofs"].cast<std::vector<std::string>>()};
   return run::finish_report(self.run, std::move(observed), roofs);
@@ -183,6 +235,18 @@ void bind_run(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;  // what waits for a device lets other threads run
   py::class_<run::RunLimits>(module, "RunLimits")
       .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
+  py::class_<OpsWork>(module, "OpsWork")
+      .def(py::init<>())
+      .def_readwrite("costed", &OpsWork::costed)
+      .def_property_readonly("macs", [](const OpsWork& self) { return self.work.macs; })
+      .def_property_readonly("bytes", [](const OpsWork& self) { return self.work.bytes(); })
+      .def_property_readonly("operations",
+                             [](const OpsWork& self) { return saturating_add(self.work.flops(), self.work.int_ops()); })
+      .def("add", [](OpsWork& self, const OpsWork& other) {
+        self.work += other.work;
+        self.costed = self.costed && other.costed;
+      });
+  module.def("work_of", &work_of, py::arg("call"));
   py::class_<PythonRun>(module, "Run")
       .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
            py::arg("counters"), py::arg("keep_events") = false, py::arg("holds_data") = true,

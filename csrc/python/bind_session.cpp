@@ -10,6 +10,8 @@
 #include "machine/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/declared_work.h"
+#include "observe/graph_calls.h"
+#include "observe/op_observer.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
@@ -94,6 +96,8 @@ void bind_session(py::module_& module) {
           },
           py::arg("module"), py::arg("name"))
       .def("hide_script_calls", &ModuleHooks::hide_script_calls)
+      .def("enter_graph", [](ModuleHooks& hooks, std::int64_t graph) { observe::enter_graph(*hooks.session(), graph); })
+      .def("leave_graph", [](ModuleHooks& hooks) { observe::leave_graph(*hooks.session()); })
       .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
       .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
       .def("enter_optimizer",

@@ -30,6 +30,15 @@ void PythonTarget::prepare() {
   target_.attr("prepare")();
 }
 
+void PythonTarget::read_counters(const std::vector<Pass>& timed) {
+  SessionTarget::read_counters(timed);
+  if (timed.empty() || !ran_compiled_code(timed.front())) return;
+  target_.attr("read_kernels")(py::cpp_function([&] {
+    prepare();
+    return run().result().kernel_passes.emplace_back(observed()).wall_ns;
+  }));
+}
+
 run::Compilations PythonTarget::compilations() const {
   const py::object watched = target_.attr("compilations");
   return {watched.attr("count").cast<std::int64_t>(), watched.attr("seconds").cast<double>()};

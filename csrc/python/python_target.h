@@ -21,6 +21,7 @@ class PythonTarget : public run::SessionTarget {
   std::string why_only_once() const override;
   std::int64_t undoing(const std::function<void()>& further) override;
   void prepare() override;
+  void read_counters(const std::vector<Pass>& timed) override;
   // False for code around the model: its counting call ran TorchScript's executor, too, so the executor's ops were
   // counted.
   bool by_executor() const override { return of_model_ && SessionTarget::by_executor(); }

@@ -120,16 +120,20 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       {"min", 3},
       {"max", 2},
       {"stddev", 4},
+      {"bytes", 2, facts::compiled},
+      {"unfused_bytes", 5, facts::compiled},
       {"dram_bytes", 6},
       {"l2_bytes", 14},
       {"l1_bytes", 14},
       {"flops", 14, facts::counters},
+      {"intensity", 12, facts::compiled},
       {"dram_bandwidth", 8},
       {"bound", 13},
       {"percent_of_roof", 12},
       {"module", 5},
       {"scope", 5},
       {"op", 7},
+      {"fused", 7, facts::compiled},
       {"built_for", 9},
       {"grid", 10},
       {"block", 11},
@@ -198,6 +202,7 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
   add(total.incomplete, facts::incomplete);
   add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
+  add(kind == TableKind::kernels && !data.compiled_kernels.empty(), facts::compiled);
   add(of_modules && total.time_max_ns, facts::ranks);
   add(of_modules && total.communication_ns, facts::collectives);
   add(total.time_low_ns.has_value(), facts::predicted);

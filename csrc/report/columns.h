@@ -228,7 +228,7 @@ ChosenColumns<Row> choose_columns(const Report& report, const TableOptions& opti
       const bool has_facts = ((column.info->needs | when) & ~known) == 0;
       if constexpr (std::is_base_of_v<Figures, Row>) {
         if (has_facts) chosen.add(column, rank);
-      } else if (has_facts || std::is_same_v<Row, KernelRow>) {
+      } else if (has_facts || (std::is_same_v<Row, KernelRow> && (when & facts::compiled) == 0)) {
         const auto fills = [&](const Row& row) {
           const Value value = column.value(row);
           return value.number || !value.text.empty();

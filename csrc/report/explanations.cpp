@@ -303,7 +303,9 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
       break;
     case TableKind::kernels:
       if (report.kernels().empty()) break;
-      add.operator()<KernelRow>({"one line for a kernel, copy or memset in one module, op and launch size"});
+      add.operator()<KernelRow>({report.data().compiled_kernels.empty()
+                                     ? "one line for a kernel, copy or memset in one module, op and launch size"
+                                     : "one line for a kernel in one place of the compiled code"});
       break;
     case TableKind::ranks:
       if (report.ranks().empty()) break;

@@ -137,6 +137,7 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.counting = std::move(*result.counting);
   observed.first_call = std::move(result.first_call);
   observed.timed = std::move(result.timed);
+  observed.kernel_passes = std::move(result.kernel_passes);
   auto& runs = observed.runs;
   runs.bare_ns = std::move(result.bare_ns);
   runs.warmup = result.warmup;

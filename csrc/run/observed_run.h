@@ -83,7 +83,7 @@ class SessionTarget : public RunTarget {
  public:
   std::int64_t bare() override;
   Pass observed() final;
-  void read_counters(const std::vector<Pass>& timed) final;
+  void read_counters(const std::vector<Pass>& timed) override;
   bool device_lost() const final { return !run_.device().lost().empty(); }
   bool by_executor() const override { return run_.session()->setup.scripts != nullptr; }
 

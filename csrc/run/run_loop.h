@@ -108,6 +108,7 @@ struct RunLimits {
 struct RunResult {
   std::optional<Pass> counting;  // empty: no call has begun
   std::vector<Pass> timed;
+  std::vector<Pass> kernel_passes;     // of code that was compiled for its kernels
   std::vector<std::int64_t> bare_ns;   // of the bare call before each timed one; or of the timed bare calls
   std::int64_t warmup = 0;             // further calls that were not timed
   std::optional<double> others_share;  // of the processors: what other programs used while calls were timed

@@ -264,7 +264,17 @@ struct KernelRow {
   std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
   double stddev_ns = 0;
-  std::optional<std::int64_t> bytes;  // of copies and fills
+  // Of copies and fills; of a kernel of compiled code, those of its own inputs and outputs.
+  std::optional<std::int64_t> bytes;
+  // Of a kernel of compiled code: what its ops would move one by one, and which they are; the modules that they are of
+  // with their shares, "fc1 80%, act 20%"; whether they are several; where its code and the user's line are.
+  std::optional<std::int64_t> unfused_bytes;
+  std::string fused;
+  std::string modules;
+  bool shared = false;
+  std::string code;
+  std::string source;
+  std::optional<double> intensity;  // FLOPs per byte of `bytes`
   // The hardware counters' figures, all instances together.
   std::optional<std::int64_t> dram_bytes;
   std::optional<std::int64_t> l2_bytes;

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import inspect
 import itertools
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from roofprof import _C
+from roofprof.models import inductor
 from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from roofprof.render.progress import Progress
     from roofprof.state.snapshot import StateSnapshot
 
+
+# Calls of code that was compiled for its kernels: to compile and warm up, and observed ones.
+_MOST_WARM_UPS = 5
+_LEAST_KERNEL_RUNS, _MOST_KERNEL_RUNS, _KERNEL_SECONDS = 3, 10, 2.0
 
 # A generator may never end.
 MOST_ITEMS = 10_000
@@ -107,6 +113,7 @@ class Observer:
     """A session, and the parts between it and a model of that tree: hooks, graphs, compiled code, TorchScript."""
 
     def __init__(self, tree: ModelTree) -> None:
+        self.tree = tree
         self.session = _C.ModuleHooks(tree.once(_placed))
         self.model = tree.objects[0]
         for wrapper, module, place in tree.wrappers:
@@ -159,8 +166,11 @@ class Target:
         of_model: bool = True,
         snapshot: StateSnapshot | None = None,
         holds_data: bool = True,
+        wants_kernels: bool = False,
     ) -> None:
         self.notes: list[_C.Note] = []
+        self.graphs: list[dict[str, Any]] = []  # of compiled code, once its kernels were read
+        self.wants_kernels = wants_kernels
         self.model = model
         self.args = args
         self.kwargs = kwargs
@@ -211,6 +221,51 @@ class Target:
         if self.progress:
             self.progress.next_call()
         self._snapshot.before_call()
+
+    def read_kernels(self, observed: Callable[[], int]) -> None:
+        """Make further calls with code that was compiled for its kernels, and observe some; the run loop's last ones.
+
+        ``observed`` prepares a call, makes it, keeps what was observed and returns its time in ns.
+        """
+        if not self.wants_kernels:
+            return
+        why_not = inductor.why_not()
+        before = self.compilations.count, self.compilations.seconds
+        try:
+            if not why_not:
+                with inductor.compiled_for_kernels(self.session) as again:
+                    self._make_kernel_calls(again, observed)
+                again.seconds = self.compilations.seconds - before[1]
+                self.graphs = again.facts(self._observer.tree)
+                self.notes += again.notes()
+        except Exception as error:
+            why_not = f"a call for them raised {type(error).__name__}: {error}".splitlines()[0]
+        finally:  # the note on compilations is about the user's own
+            self.compilations.count, self.compilations.seconds = before
+        if why_not:
+            self.graphs = []
+            self.notes.append(_C.Note("no-kernels", f"no kernels of compiled code: {why_not}"))
+
+    def _make_kernel_calls(self, again: inductor.CompiledAgain, observed: Callable[[], int]) -> None:
+        """Make pairs of a plain call of the code as it was, and an observed one of that with ranges."""
+        for _ in range(_MOST_WARM_UPS):
+            compiled = self.compilations.count
+            self._plain_call()
+            if self.compilations.count == compiled:
+                break
+        started = time.perf_counter()
+        for run in range(_MOST_KERNEL_RUNS):
+            if run >= _LEAST_KERNEL_RUNS and time.perf_counter() - started > _KERNEL_SECONDS:
+                break
+            with again.put_aside():
+                plain_ns = self._plain_call()
+            again.ratios.append(observed() / plain_ns)
+
+    def _plain_call(self) -> int:
+        self.prepare()
+        began = time.perf_counter_ns()
+        self.finish(self.model(*self.args, **self.kwargs))
+        return time.perf_counter_ns() - began
 
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call the model in its own row, or the code around it."""

@@ -50,6 +50,11 @@ def add_parser(commands: Commands) -> None:
         choices=["auto", "off", "modules", "flops"],
         help="of a GPU: bytes by kernel (auto), executed FLOPs too (flops), bytes by module (modules), nothing (off)",
     )
+    parser.add_argument(
+        "--compiled-kernels",
+        action="store_true",
+        help="of compiled code on a CPU: compile it once more and time each kernel; modules in it get their time",
+    )
     parser.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
     parser.add_argument("--trace", type=Path, metavar="FILE", help=f"write a trace as well; {FORMATS}")
     add_output_options(parser)

@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         device=device,
         counters=arguments.counters,
         ceilings=arguments.ceilings,
+        compiled_kernels=arguments.compiled_kernels,
         keep_events=arguments.trace is not None and needs_events(arguments.trace),
     )
     try:

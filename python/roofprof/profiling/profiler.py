@@ -125,13 +125,15 @@ class RooflineProfiler(TimesCalls):
         that it starts, others being left out with a note; "all": all threads.
     keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
         million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
+    compiled_kernels: of a :meth:`run` on a CPU, compile compiled code once more, which may take a minute, and time each
+        of its kernels: they are ``report.kernels``, and modules inside compiled code get their time.
     """
 
     _around = _Around()
     # Each is called with any profiler of the process that begins, before it does.
     _watchers: ClassVar[list[Callable[[RooflineProfiler], None]]] = []
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (its options)
         self,
         model: Callable[..., Any] | None,
         warmup: int = 3,
@@ -141,6 +143,7 @@ class RooflineProfiler(TimesCalls):
         ceilings: _C.Ceilings | str | Path | None = None,
         keep_events: bool = False,
         threads: str = "own",
+        compiled_kernels: bool = False,
     ) -> None:
         model = runnable(model)
         if model is not None and not callable(model):
@@ -159,6 +162,7 @@ class RooflineProfiler(TimesCalls):
         self._device = _checked_device(device)
         self._counters = counters
         self._keep_events = keep_events
+        self._compiled_kernels = compiled_kernels
         self._all_threads = threads == "all"
         self._ceilings = _given(ceilings)
         self._block: contextlib.ExitStack | None = None
@@ -178,6 +182,7 @@ class RooflineProfiler(TimesCalls):
         self._observer = Observer(tree)
         self._scope = scope
         self._notes: list[_C.Note] = []
+        self._graphs: list[dict[str, Any]] = []
         self._locate(Location("cpu"), "off")
         self._report: Report | None = None
 
@@ -247,6 +252,8 @@ class RooflineProfiler(TimesCalls):
             if timed:
                 target.progress = progress
                 self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
+                self._graphs = target.graphs
+                self._notes += [note for note in target.notes if note not in self._notes]
         return self.report()
 
     def _count_call(
@@ -270,6 +277,7 @@ class RooflineProfiler(TimesCalls):
             of_model=call is self.model,
             snapshot=snapshot,
             holds_data=self._location.is_sure,
+            wants_kernels=self._compiled_kernels and self._location.device == "cpu",
         )
         self._run.count(target)
         self._notes += target.notes
@@ -359,6 +367,7 @@ class RooflineProfiler(TimesCalls):
         facts_of_ours = {
             "model": "" if self.model is None else tree_now.modules[0]["type"],
             "notes": notes,
+            "graphs": self._graphs,
             "token_calls": observer.tokens.counted(),
             "packages": observer.packages.counted(count_program),
             "ceilings": roofs,

@@ -1,0 +1,582 @@
+"""Kernels of torch.compile: code is compiled once more so that each kernel tells its time, its ops and their modules.
+
+This is the only file that uses private interfaces of Inductor. INTERFACES names them, and
+``tests/python/adapters/test_compiled_kernels.py`` looks for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import torch
+
+from roofprof import _C
+
+if TYPE_CHECKING:
+    from roofprof.models.tree import ModelTree
+
+# What a torch must have: module, dotted attribute.
+INTERFACES = (
+    ("torch._dynamo.eval_frame", "_callback_from_stance"),
+    ("torch._dynamo.eval_frame", "_create_wrapped_callback"),
+    ("torch._dynamo.eval_frame", "innermost_backend"),
+    ("torch._dynamo.eval_frame", "_get_cache_entries_for_region"),
+    ("torch._dynamo.eval_frame", "_next_isolate_recompiles_id"),
+    ("torch._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id"),
+    ("torch._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id"),
+    ("torch._dynamo.convert_frame", "register_bytecode_hook"),
+    ("torch._dynamo.convert_frame", "FRAME_COMPILE_COUNTER"),
+    ("torch._dynamo.guards", "DeletedGuardManagerWrapper"),
+    ("torch._dynamo.output_graph", "graph_break_reasons"),
+    ("torch._dynamo.utils", "counters"),
+    ("torch._dynamo.config", "recompile_limit"),
+    ("torch._dynamo.config", "accumulated_recompile_limit"),
+    ("torch._functorch.config", "enable_autograd_cache"),
+    ("torch._inductor.config", "cpp.enable_kernel_profile"),
+    ("torch._inductor.config", "trace.provenance_tracking_level"),
+    ("torch._inductor.config", "fx_graph_cache"),
+    ("torch._inductor.config", "fx_graph_remote_cache"),
+    ("torch._inductor.compile_fx", "compile_fx"),
+    ("torch._inductor.compile_fx", "compile_fx_inner"),
+    ("torch._inductor.codecache", "get_path"),
+    ("torch._inductor.codegen.cpp", "set_kernel_post_grad_provenance_tracing"),
+    ("torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"),
+    ("torch._inductor.dependencies", "MemoryDep"),
+    ("torch._inductor.dependencies", "StarDep"),
+    ("torch._inductor.scheduler", "OutputNode"),
+    ("torch._inductor.virtualized", "V"),
+)
+
+_PATCHES = {
+    "cpp.enable_kernel_profile": True,  # a range around each generated kernel
+    "trace.provenance_tracking_level": 1,  # the ops that each kernel comes from
+    "fx_graph_cache": False,  # what it keeps lacks both
+    "fx_graph_remote_cache": False,
+}
+
+
+def why_not() -> str:
+    """Return why this torch cannot tell the kernels of compiled code; "" where it can."""
+    for module, path in INTERFACES:
+        try:
+            value: Any = importlib.import_module(module)
+            for name in path.split("."):
+                value = getattr(value, name)
+        except (ImportError, AttributeError):
+            return f"this torch ({torch.__version__}) has no {module}.{path}, which tells them"
+    return ""
+
+
+@dataclass
+class _Kernel:
+    """A call of a kernel in generated code."""
+
+    name: str
+    nodes: list[torch.fx.Node]
+    generated: bool = False  # False: an operator
+    moved: tuple[int, int] | None = None  # bytes that generated code reads and writes; None: not known
+
+
+@dataclass
+class _Graph:
+    kernels: list[_Kernel] = field(default_factory=list)
+    path: Path | None = None  # of the generated code
+    sizes: set[tuple[int, ...]] = field(default_factory=set)  # that it was called with, where some are symbolic
+
+
+@dataclass
+class CompiledAgain:
+    """What was compiled in :func:`compiled_for_kernels`, and what Dynamo said meanwhile."""
+
+    graphs: list[_Graph] = field(default_factory=list)
+    breaks: dict[tuple[str, str], int] = field(default_factory=dict)  # by place and reason
+    versions: dict[str, int] = field(default_factory=dict)  # of the user's own compiled code, by function
+    guards: int = 0
+    seconds: float = 0.0
+    others: set[str] = field(default_factory=set)  # backends that are not Inductor
+    ratios: list[float] = field(default_factory=list)  # of an observed call's time to that of the code as it was
+    _aside: bool = False
+    _codes: set[CodeType] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def put_aside(self) -> Iterator[None]:
+        """Run the user's own compiled code in here."""
+        self._aside = True
+        try:
+            yield
+        finally:
+            self._aside = False
+
+    def facts(self, tree: ModelTree) -> list[dict[str, Any]]:
+        """Return the graphs as the compiled part reads them."""
+        places = {id(module): place for place, module in reversed(list(enumerate(tree.objects))) if module is not None}
+        work = _Works()
+        return [_facts_of(graph, places, work) for graph in self.graphs]
+
+    def notes(self) -> list[_C.Note]:
+        """Return what there is to say of the compilation."""
+        notes = []
+        if self.graphs:
+            graphs = "1 graph" if len(self.graphs) == 1 else f"{len(self.graphs)} graphs"
+            versions = [f"{name} has {count} versions" for name, count in self.versions.items() if count > 1]
+            text = (
+                f"compiled again in {self.seconds:.1f} s to time its kernels: {graphs}, {self.guards} guards; that is "
+                "in none of the times, and the compiled code is as it was"
+            )
+            if self.ratios:
+                text += f"; a call took {statistics.median(self.ratios):.2f} times as long as its own"
+            if versions:
+                text += f"; it was compiled more than once: {', '.join(versions)}"
+            notes.append(_C.Note("compiled-again", text))
+        if self.breaks:
+            total = sum(self.breaks.values())
+            where = "; ".join(f"{place}: {why}" for place, why in list(self.breaks)[:5])
+            more = f"; and {len(self.breaks) - 5} more" if len(self.breaks) > 5 else ""
+            times = "1 graph break" if total == 1 else f"{total} graph breaks"
+            notes.append(_C.Note("graph-breaks", f"{times}: {where}{more}"))
+        if self.others:
+            notes.append(
+                _C.Note(
+                    "no-kernels",
+                    f"no kernels of code that {', '.join(sorted(self.others))} compiled: Inductor alone tells them",
+                )
+            )
+        return notes
+
+
+class _Backend:
+    """Inductor, with the user's options, and a range around each kernel."""
+
+    def __init__(self, config: dict[str, Any], again: CompiledAgain, session: _C.ModuleHooks) -> None:
+        self._config = config
+        self._again = again
+        self._session = session
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
+        from torch._inductor.compile_fx import compile_fx
+
+        self._note_break(graph)
+        return compile_fx(
+            graph, inputs, inner_compile=self._compile, config_patches={**self._config, **_PATCHES}, **kwargs
+        )
+
+    def _note_break(self, graph: torch.fx.GraphModule) -> None:
+        reason: Any = getattr(graph, "compile_subgraph_reason", None)
+        if reason is None or not reason.graph_break:
+            return
+        stack = reason.user_stack
+        place = f"{Path(stack[-1].filename).name}:{stack[-1].lineno}" if stack else "unknown"
+        why = str(reason.reason).strip().splitlines()[0]
+        self._again.breaks[place, why] = self._again.breaks.get((place, why), 0) + 1
+
+    def _compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
+        from torch._inductor import codecache
+        from torch._inductor.compile_fx import compile_fx_inner
+
+        number, graph = len(self._again.graphs), _Graph()
+        self._again.graphs.append(graph)
+        with _kernels_into(graph):
+            compiled: Any = compile_fx_inner(module, inputs, **kwargs)
+        _leave_operators_to_their_calls(graph)
+        key = getattr(compiled, "cache_key", None)
+        if key:
+            graph.path = Path(codecache.get_path(key, "py")[2])
+        inner, session = getattr(compiled, "current_callable", None), self._session
+        if inner is not None:
+
+            def observed(arguments: Any) -> Any:
+                graph.sizes.add(tuple(of for of in arguments if isinstance(of, int)))
+                session.enter_graph(number)
+                try:
+                    return inner(arguments)
+                finally:
+                    session.leave_graph()
+
+            compiled.current_callable = observed
+        return compiled
+
+
+@contextlib.contextmanager
+def compiled_for_kernels(session: _C.ModuleHooks) -> Iterator[CompiledAgain]:
+    """Run in here, in place of code that torch.compile made, other code with a range around each kernel.
+
+    It is compiled at its first calls, and Dynamo keeps it apart from the user's (``isolate_recompiles``). In the end it
+    is forgotten, and what Dynamo counts is as it was.
+    """
+    convert_frame, eval_frame, output_graph, utils = map(
+        _torch, ("_dynamo.convert_frame", "_dynamo.eval_frame", "_dynamo.output_graph", "_dynamo.utils")
+    )
+    again = CompiledAgain()
+    backends: dict[int, tuple[Any, Any]] = {}  # the user's, and the callback that stands for it
+    callback_from_stance = eval_frame._callback_from_stance
+
+    def replaced(callback: Any) -> Any:
+        callback = callback_from_stance(callback)
+        if callback is None or callback is False or again._aside:
+            return callback
+        backend: Any = eval_frame.innermost_backend(callback)
+        if id(backend) not in backends:
+            if getattr(backend, "compiler_name", "") == "inductor" or backend is _inductor():
+                ours = eval_frame._create_wrapped_callback(_Backend(getattr(backend, "config", {}), again, session))
+                backends[id(backend)] = (backend, ours)
+            else:
+                again.others.add(str(getattr(backend, "compiler_name", getattr(backend, "__name__", "another"))))
+                backends[id(backend)] = (backend, callback)
+        return backends[id(backend)][1]
+
+    region = next(eval_frame._next_isolate_recompiles_id)
+    region_before = eval_frame.get_eval_frame_isolate_recompiles_id()
+    set_region = eval_frame.set_eval_frame_isolate_recompiles_id
+
+    def set_ours(users_region: int) -> Any:
+        return set_region(users_region if again._aside else region)
+
+    def note_code(code: CodeType, _: CodeType) -> None:
+        again._codes.add(code)
+
+    counters = copy.deepcopy(utils.counters)
+    compilations = copy.copy(convert_frame.FRAME_COMPILE_COUNTER)
+    breaks = len(output_graph.graph_break_reasons)
+    hook = convert_frame.register_bytecode_hook(note_code)
+    try:
+        with (
+            mock.patch.object(eval_frame, "_callback_from_stance", replaced),
+            mock.patch.object(eval_frame, "set_eval_frame_isolate_recompiles_id", set_ours),
+            torch._dynamo.config.patch(recompile_limit=1 << 20, accumulated_recompile_limit=1 << 20),
+            _torch("_functorch.config").patch(enable_autograd_cache=False),
+        ):
+            yield again
+    finally:
+        hook.remove()
+        set_region(region_before)
+        _forget(again, region)
+        del output_graph.graph_break_reasons[breaks:]
+        convert_frame.FRAME_COMPILE_COUNTER.clear()
+        convert_frame.FRAME_COMPILE_COUNTER.update(compilations)
+        utils.counters.clear()
+        utils.counters.update(counters)
+
+
+def _inductor() -> Any:
+    from torch._dynamo.backends.registry import lookup_backend
+
+    return lookup_backend("inductor")
+
+
+def _torch(module: str) -> Any:
+    return importlib.import_module(f"torch.{module}")
+
+
+def _forget(again: CompiledAgain, region: int) -> None:
+    """Take what was compiled for us from Dynamo, and count what the user has of the same functions."""
+    from torch._dynamo import eval_frame, guards
+
+    for code in again._codes:
+        for entry in eval_frame._get_cache_entries_for_region(code, region):
+            manager: Any = entry.guard_manager
+            again.guards += len(manager.code_parts)
+            manager.extra_state.invalidate(entry, guards.DeletedGuardManagerWrapper("roofprof has timed its kernels"))
+        users = len(eval_frame._get_cache_entries_for_region(code, -1))
+        if users > 1:
+            again.versions[code.co_name] = users
+
+
+# ---- what Inductor says of a kernel while it writes the code
+
+
+@contextlib.contextmanager
+def _kernels_into(graph: _Graph) -> Iterator[None]:
+    """Keep each call of a kernel that Inductor writes in here."""
+    from torch._inductor import debug
+    from torch._inductor.codegen import cpp
+
+    tell = debug.set_kernel_post_grad_provenance_tracing
+
+    def told(node_schedule: Any, kernel_name: str, is_extern: bool = False) -> Any:
+        graph.kernels.append(
+            _called_outside(node_schedule, kernel_name) if is_extern else _generated(node_schedule, kernel_name)
+        )
+        return tell(node_schedule, kernel_name, is_extern)
+
+    with (
+        mock.patch.object(debug, "set_kernel_post_grad_provenance_tracing", told),
+        mock.patch.object(cpp, "set_kernel_post_grad_provenance_tracing", told),
+    ):
+        yield
+
+
+def _called_outside(node: Any, name: str) -> _Kernel:
+    """Return a call of an operator: "extern_kernels.addmm", "torch.ops.aten.convolution_backward.default"."""
+    parts = name.split(".")
+    op = "::".join(parts[2:4]) if parts[:2] == ["torch", "ops"] else f"aten::{parts[-1]}"
+    nodes = [node.origin_node] if node.origin_node is not None else list(node.origins)
+    return _Kernel(op, nodes)
+
+
+def _leave_operators_to_their_calls(graph: _Graph) -> None:
+    """Take ops that are called as operators out of generated kernels, which may only prepare their inputs."""
+    called = set()
+    for kernel in graph.kernels:
+        if not kernel.generated:
+            own = [node for node in kernel.nodes if _target_name(node) == kernel.name]
+            kernel.nodes = own or kernel.nodes
+            called |= {node.name for node in own}
+    for kernel in graph.kernels:
+        if kernel.generated:
+            kernel.nodes = [node for node in kernel.nodes if node.name not in called]
+
+
+def _target_name(node: torch.fx.Node) -> str:
+    """Return "aten::addmm" for a call of an overload of it."""
+    return str(node.target._schema.name) if isinstance(node.target, torch._ops.OpOverload) else ""
+
+
+def _generated(nodes: Sequence[Any], name: str) -> _Kernel:
+    origins = {origin.name: origin for node in nodes if node.node is not None for origin in node.node.origins}
+    return _Kernel(name, list(origins.values()), generated=True, moved=_moved(nodes))
+
+
+def _moved(nodes: Sequence[Any]) -> tuple[int, int] | None:
+    """Return the bytes that must be read and written: of what it takes from elsewhere, and of what is used elsewhere."""
+    names = {node.get_name() for node in nodes}
+    buffers = {buffer.get_name(): buffer for node in nodes for buffer in node.get_outputs()}
+    reads = {name: parts for name, parts in _accesses(nodes, "reads").items() if name not in buffers}
+    writes = {
+        name: parts
+        for name, parts in _accesses(nodes, "writes").items()
+        if name in buffers and _is_used_outside(buffers[name], names)
+    }
+    try:
+        return _bytes_of(reads), _bytes_of(writes)
+    except _NoSizeError:
+        return None
+
+
+def _accesses(nodes: Sequence[Any], kind: str) -> dict[str, set[Any]]:
+    """Return the parts of each buffer that are read or written, each part once."""
+    from torch._inductor.dependencies import MemoryDep, StarDep
+
+    found: dict[str, set[Any]] = {}
+    for node in nodes:
+        # Of other code than a template's, a whole buffer in place of a part says an order, and no access.
+        kinds = (MemoryDep, StarDep) if node.is_template() else MemoryDep
+        for access in getattr(node.read_writes, kind):
+            if isinstance(access, kinds):
+                part = access.normalize() if isinstance(access, MemoryDep) else access
+                found.setdefault(access.name, set()).add(part)
+    return found
+
+
+def _is_used_outside(buffer: Any, nodes: set[str]) -> bool:
+    """Return whether others than these nodes read what was written, or the caller does."""
+    from torch._inductor.scheduler import OutputNode
+
+    users = [user.node for user in buffer.users if not user.is_weak]
+    return bool(buffer.get_mutations()) or any(
+        isinstance(user, OutputNode) or user.get_name() not in nodes for user in users
+    )
+
+
+def _bytes_of(accesses: dict[str, set[Any]]) -> int:
+    from torch._inductor.virtualized import V
+
+    total = 0
+    for name, accessed in accesses.items():
+        elements = min(_size(V.graph.get_numel(name)), sum(map(_elements_of, accessed)))
+        total += elements * V.graph.get_dtype(name).itemsize
+    return total
+
+
+def _elements_of(access: Any) -> int:
+    """Return how many elements are accessed at most; indices that are read (of an embedding) count each."""
+    if hasattr(access, "size") and access.is_indirect():
+        return math.prod(map(_size, access.size))
+    return _size(access.get_numel())
+
+
+class _NoSizeError(Exception):
+    """A size depends on data."""
+
+
+def _size(size: Any) -> int:
+    from torch._inductor.virtualized import V
+
+    found = int(V.graph.sizevars.optimization_hint(size, fallback=-1))
+    if found < 0:
+        raise _NoSizeError
+    return found
+
+
+# ---- the work of a kernel, and the modules that it is of
+
+
+class _Works:
+    """What nodes of a graph cost: each distinct call is dispatched once on the meta device."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _C.OpsWork] = {}
+
+    def of(self, node: torch.fx.Node) -> _C.OpsWork:
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            work = _C.OpsWork()
+            work.costed = not isinstance(node.target, torch._ops.HigherOrderOperator)
+            return work
+        try:
+            args, kwargs = torch.fx.node.map_arg((node.args, dict(node.kwargs)), lambda of: _on_meta(of.meta["val"]))
+        except KeyError:  # a node without a value
+            return _unknown()
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": torch.device("meta")}
+        key = f"{node.target} {torch.utils._pytree.tree_map(_description, (args, kwargs))}"
+        if key not in self._known:
+            self._known[key] = self._counted(node.target, args, kwargs)
+        return self._known[key]
+
+    @staticmethod
+    def _counted(target: Callable[..., Any], args: Any, kwargs: Any) -> _C.OpsWork:
+        try:
+            with torch.no_grad():
+                return _C.work_of(lambda: target(*args, **kwargs))
+        except Exception:  # whatever an operator raises without data
+            return _unknown()
+
+
+def _unknown() -> _C.OpsWork:
+    work = _C.OpsWork()
+    work.costed = False
+    return work
+
+
+def _on_meta(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        sizes, strides = ([_number(of) for of in these] for these in (value.shape, value.stride()))
+        return torch.empty_strided(sizes, strides, dtype=value.dtype, device="meta")
+    if isinstance(value, (list, tuple)):
+        return type(value)(_on_meta(of) for of in value)
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    """Return the value that a symbolic number had when it was compiled; others as they are."""
+    hint = getattr(getattr(value, "node", None), "hint", None)
+    return value if hint is None else hint
+
+
+def _description(value: Any) -> Any:
+    return (tuple(value.shape), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else repr(value)
+
+
+_CALLER = -1  # the module whose code was compiled
+
+# What Dynamo notes of an op; what AOTAutograd adds of its own has none of it.
+_PROVENANCE = ("nn_module_stack", "fwd_nn_module_stack", "source_fn_stack", "fwd_source_fn_stack", "stack_trace")
+
+
+def _module_of(node: torch.fx.Node, places: dict[int, int]) -> int | None:
+    """Return the place of the innermost module that ran when the op was called; None: it is not known."""
+    if not any(node.meta.get(key) for key in _PROVENANCE):
+        return None
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    for key in reversed(list(stack)):  # the module's identity, and "@1" for its second call
+        found = re.match(r"\d+", str(key))
+        if found and int(found[0]) in places:
+            return places[int(found[0])]
+    return _CALLER
+
+
+def _op_name(node: torch.fx.Node) -> str:
+    op = node.meta.get("original_aten") or node.target
+    return str(op._schema.name) if isinstance(op, torch._ops.OpOverload) else str(getattr(op, "__name__", op))
+
+
+def _source_of(nodes: Sequence[torch.fx.Node]) -> str:
+    for node in nodes:
+        lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+        if lines:
+            return f"{Path(lines[-1][0]).name}:{lines[-1][1]}"
+    return ""
+
+
+def _facts_of(graph: _Graph, places: dict[int, int], work: _Works) -> dict[str, Any]:
+    code, one_size = _Code(graph.path), len(graph.sizes) < 2
+    return {
+        "kernels": [_facts_of_kernel(kernel, places, work, code, one_size) for kernel in graph.kernels],
+    }
+
+
+def _facts_of_kernel(
+    kernel: _Kernel, places: dict[int, int], works: _Works, code: _Code, one_size: bool
+) -> dict[str, Any]:
+    total = _C.OpsWork()
+    total.costed = one_size and (kernel.moved is not None or not kernel.generated)
+    names: dict[str, bool] = {}  # whether it does anything
+    by_module: dict[int, list[int]] = {}
+    for node in kernel.nodes:
+        work = works.of(node)
+        total.add(work)
+        name = _op_name(node)
+        names[name] = names.get(name, False) or work.operations > 0 or not work.costed
+        module = _module_of(node, places)
+        if module is not None:
+            sums = by_module.setdefault(module, [0, 0, 0])
+            for i, amount in enumerate((work.operations, work.bytes, 1)):
+                sums[i] += amount
+    measure = next((i for i in range(3) if any(sums[i] for sums in by_module.values())), 2)
+    parts = {place: sums[measure] for place, sums in by_module.items() if sums[measure]}
+    whole = sum(parts.values())
+    line = code.line_of(kernel)
+    return {
+        "name": kernel.name,
+        "range": code.range_at(line) if kernel.generated else kernel.name,
+        "ops": [name for name, works_ in names.items() if works_] or list(names),
+        "parts": [(place, amount / whole) for place, amount in parts.items()],
+        "code": code.place(line),
+        "source": _source_of(kernel.nodes),
+        "work": total,
+        "moved": kernel.moved,
+    }
+
+
+class _Code:
+    """The generated code, in which lines are looked up."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        try:
+            self._lines = path.read_text().splitlines() if path else []
+        except OSError:
+            self._lines = []
+        self._next: dict[str, int] = {}
+
+    def line_of(self, kernel: _Kernel) -> int:
+        """Return the line of a kernel's definition, or of an operator's next call; 0 where it is not found."""
+        wanted = f"{kernel.name} = " if kernel.generated else f".{kernel.name.split('::')[-1]}"
+        start = 0 if kernel.generated else self._next.get(wanted, 0)
+        for number in range(start, len(self._lines)):
+            line = self._lines[number]
+            if line.startswith(wanted) if kernel.generated else wanted in line and not line.lstrip().startswith("#"):
+                self._next[wanted] = number + 1
+                return number + 1
+        return 0
+
+    def range_at(self, line: int) -> str:
+        """Return the name of the range that the kernel opens which is defined there."""
+        for text in self._lines[line:] if line else []:
+            if found := re.search(r'RAIIAtenRecordFunctionHandle \w+\("([^"]+)"', text):
+                return found[1]
+        return ""
+
+    def place(self, line: int) -> str:
+        """Return "FILE:LINE"; "" where it is not known."""
+        return f"{self._path}:{line}" if line else ""
