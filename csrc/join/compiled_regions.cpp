@@ -126,13 +126,13 @@ std::vector<Pass::Op> region_ops(const Pass& timed, const std::map<Owner, std::i
 }
 
 void note_times(HostProfile& host, const std::set<ModuleId>& regions, const std::string& what,
-                const std::string& counted) {
+                const std::string& counted, bool by_kernel) {
   if (regions.empty()) return;
   const auto paths = paths_of(regions, host.modules);
   add_note(host.notes, "compiled",
            what + " (" + first_paths(paths) + "): counts from " + counted +
-               ", time from the compiled run, on the row of each compiled region alone; fused code moves fewer bytes "
-               "than counted, so %roof may pass 100%",
+               ", time from the compiled run" + (by_kernel ? "" : ", on the row of each compiled region alone") +
+               "; fused code moves fewer bytes than counted, so %roof may pass 100%",
            paths);
 }
 
@@ -254,8 +254,8 @@ HostProfile with_times_of_regions(HostProfile host, const Pass& timed, const std
   for (const auto& package : packages) {
     if (package.counts != nullptr && regions.erase(package.place) > 0) counted.insert(package.place);
   }
-  note_times(host, regions, "compiled", "the eager model");
-  note_times(host, counted, "AOTInductor package", "the program that it was exported from");
+  note_times(host, regions, "compiled", "the eager model", by_kernel);
+  note_times(host, counted, "AOTInductor package", "the program that it was exported from", false);
   return host;
 }
 
