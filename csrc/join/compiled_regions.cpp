@@ -130,8 +130,8 @@ void note_times(HostProfile& host, const std::set<ModuleId>& regions, const std:
   if (regions.empty()) return;
   const auto paths = paths_of(regions, host.modules);
   add_note(host.notes, "compiled",
-           what + " (" + first_paths(paths) + "): counts from " + counted +
-               ", time from the compiled run" + (by_kernel ? "" : ", on the row of each compiled region alone") +
+           what + " (" + first_paths(paths) + "): counts from " + counted + ", time from the compiled run" +
+               (by_kernel ? "" : ", on the row of each compiled region alone") +
                "; fused code moves fewer bytes than counted, so %roof may pass 100%",
            paths);
 }
