@@ -9,7 +9,7 @@
 namespace roofprof {
 namespace {
 
-// Of a module's subtree in one phase.
+// Sums over a module's subtree, in one phase.
 struct Fused {
   std::int64_t bytes = 0;
   std::int64_t compute_ns = 0;
@@ -32,7 +32,7 @@ Seconds seconds_of(const OpBucket& bucket, const Ceilings& ceilings) {
   }
   for (const auto& [traffic, working_set] : memory_parts(bucket)) {
     const auto roof = ceilings.memory_roof(traffic, working_set);
-    if (!roof) continue;  // then there is no lower bound, nor one of fused ops
+    if (!roof) continue;  // then neither bound is known
     seconds.read += static_cast<double>(traffic.read_bytes) / roof->bytes_per_second;
     seconds.write += static_cast<double>(traffic.write_bytes) / roof->bytes_per_second;
   }

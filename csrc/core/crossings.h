@@ -7,7 +7,7 @@
 
 namespace roofprof {
 
-// Of an op's bytes, the part that crosses the boundary of a module. Memory that a call of the module reads and did not
+// The part of an op's bytes that crosses the boundary of a module. Memory that a call of the module reads and did not
 // write before comes in, once in each call; memory that it wrote goes out if something else reads it, or if it is still
 // there when the call ends. The rest stays inside.
 struct Crossing {
@@ -19,7 +19,7 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
-// From the op's own module upwards. Nothing crosses the boundaries after the last entry.
+// One entry after the other holds for modules from the op's own upwards. Nothing crosses the boundaries after the last.
 using Crossings = std::vector<Crossing>;
 
 // Returns an entry for each of the first `levels` modules.

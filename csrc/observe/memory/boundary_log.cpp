@@ -11,7 +11,7 @@ namespace roofprof::observe {
 
 namespace {
 
-// Further views with gaps are not told apart.
+// The number of views with gaps that are kept apart; each touch of a further one counts in full.
 constexpr std::size_t kMostParts = 64;
 
 }  // namespace
@@ -19,39 +19,53 @@ constexpr std::size_t kMostParts = 64;
 std::int64_t TouchedParts::add(const View& view, std::int64_t bytes) {
   bytes = std::min(bytes, view.bytes);
   if (bytes <= 0) return 0;
+  if (!pieces_) {
+    if (begin_ <= view.begin && view.end <= end_) return 0;
+    if (begin_ == end_ && view.is_dense() && bytes == view.bytes) {
+      begin_ = view.begin;
+      end_ = view.end;
+      return bytes;
+    }
+    pieces_ = std::make_unique<Pieces>();
+    if (begin_ < end_) pieces_->dense.emplace_back(begin_, end_);
+  }
+  return pieces_->add(view, bytes);
+}
+
+std::int64_t TouchedParts::Pieces::add(const View& view, std::int64_t bytes) {
   const auto around = std::ranges::find_if(
-      dense_, [&](const auto& part) { return part.first <= view.begin && view.end <= part.second; });
-  if (around != dense_.end()) return 0;
+      dense, [&](const auto& part) { return part.first <= view.begin && view.end <= part.second; });
+  if (around != dense.end()) return 0;
   if (view.is_dense() && bytes == view.bytes) return add_dense(view);
-  auto part = std::ranges::find_if(others_, [&](const Part& other) {
+  auto part = std::ranges::find_if(others, [&](const Part& other) {
     return std::tie(other.view.begin, other.view.end, other.view.layout) == std::tie(view.begin, view.end, view.layout);
   });
-  if (part == others_.end()) {
-    if (others_.size() >= kMostParts) return bytes;
-    part = others_.insert(part, {view, 0});
+  if (part == others.end()) {
+    if (others.size() >= kMostParts) return bytes;
+    part = others.insert(part, {view, 0});
   }
   const auto more = std::min(bytes, view.bytes - part->touched);
   part->touched += more;
   return more;
 }
 
-std::int64_t TouchedParts::add_dense(const View& view) {
+std::int64_t TouchedParts::Pieces::add_dense(const View& view) {
   std::int64_t fresh = view.bytes;
-  std::erase_if(others_, [&](const Part& part) {  // those inside of it are no longer apart
+  std::erase_if(others, [&](const Part& part) {  // those inside of it are no longer apart
     const bool inside = view.begin <= part.view.begin && part.view.end <= view.end;
     if (inside) fresh -= part.touched;
     return inside;
   });
   auto [begin, end] = std::pair(view.begin, view.end);
   const auto first =
-      std::ranges::lower_bound(dense_, begin, {}, [](const auto& part) { return part.second; });  // they may touch
+      std::ranges::lower_bound(dense, begin, {}, [](const auto& part) { return part.second; });  // they may touch
   auto last = first;
-  for (; last != dense_.end() && last->first <= end; ++last) {
-    fresh -= std::max<std::int64_t>(std::min(end, last->second) - std::max(view.begin, last->first), 0);
+  for (; last != dense.end() && last->first <= view.end; ++last) {
+    fresh -= std::max<std::int64_t>(std::min(view.end, last->second) - std::max(view.begin, last->first), 0);
     begin = std::min(begin, last->first);
     end = std::max(end, last->second);
   }
-  dense_.insert(dense_.erase(first, last), {begin, end});
+  dense.insert(dense.erase(first, last), {begin, end});
   return std::max<std::int64_t>(fresh, 0);
 }
 
@@ -92,7 +106,7 @@ void BoundaryLog::end(Key key) {
 
 void BoundaryLog::enter(ModuleId module, Phase phase) {
   const std::lock_guard guard(mutex_);
-  // What the program did since the model's last forward is over; so is the backward of that one.
+  // A new forward of the model ends the backward of the last one, and what the program did in between.
   if (parent_of(module) < 0 && phase == Phase::forward && at(key_of(module, phase)).calls == 0) {
     for (const auto other : {Phase::backward, Phase::recompute}) end(key_of(module, other));
     for (std::size_t other = 0; other < kPhaseCount; ++other) end(key_of(kOutside, static_cast<Phase>(other)));
@@ -176,7 +190,10 @@ void BoundaryLog::note_born(std::span<const Operand> operands) {
 BoundaryLog::Use& BoundaryLog::use_of(Storage& storage, std::size_t level) {
   auto known = std::ranges::find(storage.uses, chain_keys_[level], &Use::module);
   if (known != storage.uses.end() && known->instance == chain_[level]) return *known;
-  if (known == storage.uses.end()) known = storage.uses.emplace(known);
+  if (known == storage.uses.end()) {
+    if (storage.uses.empty()) storage.uses.reserve(chain_.size());
+    known = storage.uses.emplace(storage.uses.end());
+  }
   *known = Use{};
   known->module = chain_keys_[level];
   known->instance = chain_[level];
@@ -191,7 +208,11 @@ bool BoundaryLog::is_in_chain(const Use& use) const {
 void BoundaryLog::goes_out(Use& use) {
   if (use.is_out) return;
   use.is_out = true;
-  for (const auto& written : use.writes) bytes_of(written.place, written.level)[written.level].write += written.bytes;
+  const auto count = [&](const Use::Written& written) {
+    if (written.bytes > 0) bytes_of(written.place, written.level)[written.level].write += written.bytes;
+  };
+  count(use.first_write);
+  for (const auto& written : use.more_writes) count(written);
 }
 
 std::vector<BoundaryLog::Bytes>& BoundaryLog::bytes_of(Place place, std::size_t level) {
@@ -212,7 +233,7 @@ void BoundaryLog::drop_dead() {
 void BoundaryLog::read(Place place, const Moved& moved) {
   auto& storage = storage_of(*moved.operand);
   for (auto& use : storage.uses) {
-    if (!use.writes.empty() && !is_in_chain(use)) goes_out(use);
+    if (use.first_write.bytes > 0 && !is_in_chain(use)) goes_out(use);
   }
   auto fresh = moved.bytes;
   for (std::size_t level = 0; level < chain_.size(); ++level) {
@@ -230,11 +251,13 @@ void BoundaryLog::write(Place place, const Moved& moved) {
     if (!use.born) use.touched.add(moved.view, moved.bytes);
     const auto fresh = use.written.add(moved.view, moved.bytes);
     if (fresh == 0) continue;
-    if (use.writes.empty()) instances_[chain_keys_[level]].written.push_back(moved.operand->storage);
+    if (use.first_write.bytes == 0) instances_[chain_keys_[level]].written.push_back(moved.operand->storage);
     if (use.is_out) {
       bytes_of(place, level)[level].write += fresh;
+    } else if (use.first_write.bytes == 0) {
+      use.first_write = {place, level, fresh};
     } else {
-      use.writes.push_back({place, level, fresh});
+      use.more_writes.push_back({place, level, fresh});
     }
   }
 }

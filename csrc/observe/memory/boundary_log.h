@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -38,19 +39,28 @@ class TouchedParts {
   std::int64_t add(const View& view, std::int64_t bytes);
 
  private:
-  struct Part {
-    View view;
-    std::int64_t touched = 0;
-  };
-  std::int64_t add_dense(const View& view);
+  // All of it, where it is not one piece without gaps: most is, and then nothing is allocated.
+  struct Pieces {
+    struct Part {
+      View view;
+      std::int64_t touched = 0;
+    };
+    std::vector<std::pair<std::int64_t, std::int64_t>> dense;  // disjoint, by their begin
+    std::vector<Part> others;                                  // with gaps, or touched in part
 
-  std::vector<std::pair<std::int64_t, std::int64_t>> dense_;  // disjoint, by their begin
-  std::vector<Part> others_;                                  // with gaps, or touched in part
+    std::int64_t add(const View& view, std::int64_t bytes);
+    std::int64_t add_dense(const View& view);
+  };
+
+  std::int64_t begin_ = 0;
+  std::int64_t end_ = 0;
+  std::unique_ptr<Pieces> pieces_;
 };
 
-// An instance of a module, in which memory is read and written: a call, from its begin to its end. Where a module has
-// no call of its own (a container, the backward), its instance is part of that of the module around it; that of a
-// model's backward ends when the model, or the pass, goes on with the next forward.
+// Follows the instances of modules: what runs between the begin and the end of one is inside it. An instance of a
+// module is one call. A module that is not called (a container, every module in the backward) has one instance in each
+// instance of the module around it. In the backward the model's own instance ends when the next forward of the model
+// begins, or the pass ends.
 //
 // Threads share the log.
 class BoundaryLog {
@@ -66,7 +76,7 @@ class BoundaryLog {
   void leave(ModuleId module, Phase phase);
   // Adds the row of a region below that of `parent`.
   void add_row(ModuleId row, ModuleId parent);
-  // Ends what has no calls of its own: a step of the program is over.
+  // Ends all instances that are not calls: a step of the program is over.
   void step();
 
   // Counts a call of an op that ended. What it moves beyond the memory of its operands crosses all boundaries.
@@ -82,11 +92,11 @@ class BoundaryLog {
   struct Instance {
     std::uint64_t id = 0;              // 0: none is open
     std::uint64_t around = 0;          // the id of the instance around it
-    int calls = 0;                     // of the module that are open; 0: it has none of its own
+    int calls = 0;                     // that are open; 0: the instance is not a call
     std::vector<const void*> written;  // storages
-    std::vector<Key> inside;           // instances that have no calls of their own
+    std::vector<Key> inside;           // those that are not calls
   };
-  // What the ops of one instance did to one storage.
+  // Holds what the ops of one instance did to one storage.
   struct Use {
     Key module = 0;
     std::uint64_t instance = 0;
@@ -100,7 +110,8 @@ class BoundaryLog {
       std::size_t level = 0;  // modules between that of the op and that of the instance
       std::int64_t bytes = 0;
     };
-    std::vector<Written> writes;
+    Written first_write;  // no bytes: there was none
+    std::vector<Written> more_writes;
   };
   struct Storage {
     WeakStorage storage;

@@ -75,7 +75,8 @@ TEST(FusedBound, PhasesAddUp) {
 TEST(FusedBound, IsNeverMoreThanTheLowerBound) {
   Net net;
   for (auto& bucket : net.data.ops) bucket.crossings = {{0, 1'000'000'000, 1'000'000'000}};  // a file may say so
-  for (const auto& row : net.derived().rows()) {
+  const testing::Derived report = net.derived();
+  for (const auto& row : report.rows()) {
     EXPECT_LE(*row.fused_bytes, row.bytes);
     EXPECT_LE(*row.fused_bound_time_ns, *row.lower_bound_time_ns);
   }
@@ -84,7 +85,8 @@ TEST(FusedBound, IsNeverMoreThanTheLowerBound) {
 TEST(FusedBound, IsNotKnownWhereNothingTellsWhatCrosses) {
   Net net;
   net.data.crossings_known = false;
-  for (const auto& row : net.derived().rows()) {
+  const testing::Derived report = net.derived();
+  for (const auto& row : report.rows()) {
     EXPECT_FALSE(row.fused_bytes);
     EXPECT_FALSE(row.fused_bound_time_ns);
     EXPECT_FALSE(row.percent_of_fused);
@@ -99,7 +101,8 @@ TEST(FusedBound, OneAdviceNamesTheModuleThatGains) {
     bucket.crossings = {{1, bucket.work.read_bytes, bucket.work.write_bytes}, {0, 1'000, 1'000}};
   }
   int advices = 0;
-  for (const auto& advice : net.derived().advice()) {
+  const testing::Derived report = net.derived();
+  for (const auto& advice : report.advice()) {
     if (advice.rule != "fusion") continue;
     ++advices;
     EXPECT_EQ(advice.module, "block");

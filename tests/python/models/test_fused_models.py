@@ -107,12 +107,9 @@ def test_root(name):
     unused = [b for n, b in model.named_buffers() if n.endswith(("num_batches_tracked", "token_type_ids"))]
     expected = storage_bytes([*model.parameters(), *model.buffers(), *tensors_in(inputs), *tensors_in(outputs)])
     expected -= storage_bytes(unused)
-    if name == "bert":  # one of the two rows for types of tokens may be read: all tokens have one type
-        expected += 0
-        slack = 2 * 64 * 4 + 16 * 8 * 4
-    else:
-        slack = 16 * 8 * 4  # positions and masks that are made of numbers
-    assert abs(report.row("").fused_bytes - expected) <= (slack if name in {"gpt2", "bert"} else 0)
+    # Positions and masks of the language models are made of numbers, and BERT's tokens have one type of two.
+    slack = {"gpt2": 16 * 8 * 4, "bert": 16 * 8 * 4 + 2 * 64 * 4}.get(name, 0)
+    assert abs(report.row("").fused_bytes - expected) <= slack
 
 
 @pytest.mark.parametrize("name", MODELS)

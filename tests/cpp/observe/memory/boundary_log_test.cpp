@@ -45,7 +45,7 @@ TEST(TouchedParts, CountRowsUpToTheTable) {
 }
 
 // The model, the rows beside it, and an outer module with two inner ones.
-constexpr ModuleId kOuter = 3;
+constexpr ModuleId kBlock = 3;
 constexpr ModuleId kFirst = 4;
 constexpr ModuleId kSecond = 5;
 
@@ -57,7 +57,7 @@ struct Storage {
 };
 
 struct Log {
-  BoundaryLog log{{-1, -1, -1, kModel, kOuter, kOuter}};
+  BoundaryLog log{{-1, -1, -1, kModel, kBlock, kBlock}};
   std::vector<Pass::Op> ops = std::vector<Pass::Op>(4);
 
   // Reads one storage and writes another one.
@@ -80,7 +80,7 @@ TEST(BoundaryLog, WhatStaysInsideCrossesTheInnerBoundariesAlone) {
   const Storage input;
   const Storage output;
   log.log.enter(kModel, Phase::forward);
-  log.log.enter(kOuter, Phase::forward);
+  log.log.enter(kBlock, Phase::forward);
   {
     const Storage between;
     log.log.enter(kFirst, Phase::forward);
@@ -90,7 +90,7 @@ TEST(BoundaryLog, WhatStaysInsideCrossesTheInnerBoundariesAlone) {
     log.op(1, {kSecond}, between, output);
     log.log.leave(kSecond, Phase::forward);
   }
-  log.log.leave(kOuter, Phase::forward);
+  log.log.leave(kBlock, Phase::forward);
   log.log.leave(kModel, Phase::forward);
   EXPECT_EQ(log.crossings(0), (Crossings{{1, 100, 100}, {2, 100, 0}}));
   EXPECT_EQ(log.crossings(1), (Crossings{{1, 100, 100}, {2, 0, 100}}));
@@ -100,13 +100,13 @@ TEST(BoundaryLog, WhatIsKeptGoesOut) {
   Log log;
   const Storage input;
   const Storage kept;
-  log.log.enter(kOuter, Phase::forward);
-  log.op(0, {kOuter}, input, kept);
+  log.log.enter(kBlock, Phase::forward);
+  log.op(0, {kBlock}, input, kept);
   {
     const Storage gone;
-    log.op(1, {kOuter}, kept, gone);
+    log.op(1, {kBlock}, kept, gone);
   }
-  log.log.leave(kOuter, Phase::forward);
+  log.log.leave(kBlock, Phase::forward);
   EXPECT_EQ(log.crossings(0), (Crossings{{2, 100, 100}}));
   EXPECT_EQ(log.crossings(1), Crossings{});
 }
@@ -114,14 +114,14 @@ TEST(BoundaryLog, WhatIsKeptGoesOut) {
 TEST(BoundaryLog, EachCallReadsAgain) {
   Log log;
   const Storage weights;
-  log.log.enter(kOuter, Phase::forward);
+  log.log.enter(kBlock, Phase::forward);
   for (int call = 0; call < 3; ++call) {
     const Storage result;
     log.log.enter(kFirst, Phase::forward);
     log.op(0, {kFirst}, weights, result);
     log.log.leave(kFirst, Phase::forward);
   }
-  log.log.leave(kOuter, Phase::forward);
+  log.log.leave(kBlock, Phase::forward);
   EXPECT_EQ(log.crossings(0), (Crossings{{1, 300, 300}, {2, 100, 0}}));
 }
 
