@@ -134,9 +134,11 @@ void move_time(const Owner& caller, const std::map<Owner, double>& parts, HostPr
   const auto before = row->self_ns;  // `row` goes when rows are added
   const auto chosen = static_cast<std::size_t>(host.chosen);
   const auto region_ns = *found->time_ns;
+  double sum = 0;  // more than all of it where clocks do not agree
+  for (const auto& [owner, part] : parts) sum += part;
   for (const auto& [owner, part] : parts) {
     if (owner == caller) continue;
-    const double of_op = part * static_cast<double>(region_ns);
+    const double of_op = part / std::max(sum, 1.0) * static_cast<double>(region_ns);
     const double of_row = before[chosen] > 0 ? of_op / static_cast<double>(before[chosen]) : 0;
     for (std::size_t run = 0; run < before.size(); ++run) {
       const auto moved = std::llround(of_row * static_cast<double>(before[run]));
@@ -188,6 +190,7 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
   std::map<std::int64_t, std::set<ModuleId>> callers;  // of each graph
   for (const auto& [place, ns] : chosen) callers[place.graph].insert(place.caller.module);
   std::map<Owner, std::map<Owner, double>> parts;  // of the region's time, by its caller
+  std::map<Owner, std::int64_t> in_kernels;        // of these regions
   std::int64_t kernels_ns = 0;
   std::int64_t known_ns = 0;
   for (const auto& [place, ns] : chosen) {
@@ -197,6 +200,7 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
     kernel.work = kernel.work.times(kernel.instances);
     kernel.unfused_bytes = saturating_multiply(kernel.unfused_bytes, kernel.instances);
     kernels_ns += kernel.total_ns;
+    in_kernels[place.caller] += kernel.total_ns;
     known_ns += kernel.attributed ? kernel.total_ns : 0;
     const auto region = region_ns.find(place.caller);
     if (region != region_ns.end() && region->second > 0) {
@@ -207,7 +211,11 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
   for (const auto& [caller, of_caller] : parts) move_time(caller, of_caller, host);
   std::ranges::stable_sort(result.kernels, std::ranges::greater{}, &CompiledKernel::total_ns);
   std::int64_t regions_ns = 0;
-  for (const auto& [caller, ns] : region_ns) regions_ns += ns;
+  std::int64_t inside_ns = 0;
+  for (const auto& [caller, ns] : region_ns) {
+    regions_ns += ns;
+    inside_ns += std::min(ns, in_kernels[caller]);
+  }
   const auto of = [](std::int64_t part, std::int64_t whole) {
     return percent(whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0);
   };
@@ -215,7 +223,7 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
       "compiled-kernels",
       counted(std::ssize(result.kernels), "kernel") + " of compiled code, timed in " +
           counted(std::ssize(passes), "run") + " of " + (passes.size() == 1 ? "its" : "their") + " own: they took " +
-          of(kernels_ns, regions_ns) + " of the compiled regions' time there, and " + of(known_ns, kernels_ns) +
+          of(inside_ns, regions_ns) + " of the compiled regions' time there, and " + of(known_ns, kernels_ns) +
           " of it is known by module; regions keep the rest, such as guards, memory and calls of kernels");
   return result;
 }

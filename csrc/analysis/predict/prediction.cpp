@@ -25,10 +25,11 @@ namespace {
 constexpr double kNanoseconds = 1e9;
 
 // The codes of notes about measured times and about this machine's roofs.
-constexpr std::array<std::string_view, 17> kNotesOfRuns = {
-    "timing-stopped", "timed-once",        "not-timed",        "roofs-doubtful",      "roofs-busy",      "machine-busy",
-    "first-call",     "threads-overlap",   "events-left-out",  "collectives-untimed", "ranks-roofs",     "other-calls",
-    "predicted",      "prediction-memory", "prediction-peaks", "prediction-doubtful", "prediction-ranks"};
+constexpr std::array<std::string_view, 20> kNotesOfRuns = {
+    "timing-stopped",      "timed-once",       "not-timed",       "roofs-doubtful",    "roofs-busy",
+    "machine-busy",        "first-call",       "threads-overlap", "events-left-out",   "collectives-untimed",
+    "ranks-roofs",         "other-calls",      "predicted",       "prediction-memory", "prediction-peaks",
+    "prediction-doubtful", "prediction-ranks", "compiled-again",  "compiled-kernels",  "no-kernels"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
   if (data.merged() != nullptr) {

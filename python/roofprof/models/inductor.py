@@ -288,7 +288,7 @@ def _forget(again: CompiledAgain, region: int) -> None:
             again.guards += len(manager.code_parts)
             manager.extra_state.invalidate(entry, guards.DeletedGuardManagerWrapper("roofprof has timed its kernels"))
         users = len(eval_frame._get_cache_entries_for_region(code, -1))
-        if users > 1:
+        if users > 1 and not code.co_filename.startswith(str(Path(torch.__file__).parent)):
             again.versions[code.co_name] = users
 
 
@@ -348,7 +348,7 @@ def _generated(nodes: Sequence[Any], name: str) -> _Kernel:
 
 
 def _moved(nodes: Sequence[Any]) -> tuple[int, int] | None:
-    """Return the bytes that must be read and written: of what it takes from elsewhere, and of what is used elsewhere."""
+    """Return the bytes that must be read and written: what comes from elsewhere, and what is used elsewhere."""
     names = {node.get_name() for node in nodes}
     buffers = {buffer.get_name(): buffer for node in nodes for buffer in node.get_outputs()}
     reads = {name: parts for name, parts in _accesses(nodes, "reads").items() if name not in buffers}
@@ -436,11 +436,12 @@ class _Works:
             args, kwargs = torch.fx.node.map_arg((node.args, dict(node.kwargs)), lambda of: _on_meta(of.meta["val"]))
         except KeyError:  # a node without a value
             return _unknown()
+        target, args, kwargs = _as_aten(node.target, args, kwargs)
         if "device" in kwargs:
             kwargs = {**kwargs, "device": torch.device("meta")}
-        key = f"{node.target} {torch.utils._pytree.tree_map(_description, (args, kwargs))}"
+        key = f"{target} {torch.utils._pytree.tree_map(_description, (args, kwargs))}"
         if key not in self._known:
-            self._known[key] = self._counted(node.target, args, kwargs)
+            self._known[key] = self._counted(target, args, kwargs)
         return self._known[key]
 
     @staticmethod
@@ -450,6 +451,15 @@ class _Works:
                 return _C.work_of(lambda: target(*args, **kwargs))
         except Exception:  # whatever an operator raises without data
             return _unknown()
+
+
+def _as_aten(target: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the operator that does the same, of those that Inductor has its own for."""
+    if target is torch.ops.prims.convert_element_type.default:
+        return torch.ops.aten._to_copy.default, args[:1], {"dtype": args[1]}
+    if target is torch.ops.prims.iota.default:
+        return torch.ops.aten.arange.default, args[:1], {"dtype": kwargs.get("dtype"), "device": "meta"}
+    return target, args, kwargs
 
 
 def _unknown() -> _C.OpsWork:

@@ -148,7 +148,10 @@ class Report(WritesTraces, Predicts):
 
     @property
     def kernels(self) -> list[_report.KernelRow]:
-        """A row for each kernel, copy or memset in one module, op and launch size, longest first; empty for a CPU."""
+        """A row for each kernel, copy or memset of a GPU in one module, op and launch size, longest first.
+
+        Of a CPU, a row for each kernel of compiled code, where ``compiled_kernels=True`` asked for them.
+        """
         return self._compiled.kernels
 
     @property

@@ -210,6 +210,35 @@ def test_sizes_may_be_symbolic():
     assert relu.bytes == 2 * 4 * 32 * 64
 
 
+@needs_kernels
+def test_casts_move_bytes_and_compute_nothing():
+    class Cast(nn.Module):
+        def forward(self, x):
+            return (x.float() * 2).bfloat16()
+
+    with torch.no_grad():
+        (kernel,) = kernels_of(torch.compile(Cast()), torch.rand(1000).bfloat16()).kernels
+    assert kernel.bytes == 2 * 2 * 1000
+    assert kernel.flops == 1000
+
+
+@needs_kernels
+def test_a_graph_that_ran_with_several_sizes_has_times_alone():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Sequential(nn.Linear(64, 64), nn.ReLU())
+            self.part.compile(dynamic=True)
+
+        def forward(self, x):
+            return self.part(x).sum() + self.part(x[:5]).sum()
+
+    with torch.no_grad():
+        report = kernels_of(Twice(), torch.rand(32, 64))
+    check_sums(report)
+    assert {(kernel.instances, kernel.bytes, kernel.flops) for kernel in report.kernels} == {(2, None, None)}
+
+
 # ---- what is left
 
 
