@@ -264,6 +264,7 @@ def test_each_key_is_needed(timed):
         "prediction",
         "region_paths",
         "token_calls",
+        "compiled_kernels",
         "peak_memory",
     }  # than the schema
     for key in set(data) - derived - later:
