@@ -265,6 +265,7 @@ def test_each_key_is_needed(timed):
         "prediction",
         "region_paths",
         "token_calls",
+        "compiled_kernels",
         "peak_memory",
         "crossings_known",
     }  # than the schema
