@@ -225,6 +225,18 @@ void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) 
   total.percent_of_roof = by_wall.percent_of_roof;
 }
 
+// The modules of which some work is in kernels that count for a module above: their time is not that of all their work.
+std::vector<bool> modules_shared_above(const ProfileData& data) {
+  std::vector<bool> shared(data.modules.size());
+  for (const auto& kernel : data.compiled_kernels) {
+    for (const auto& part : kernel.parts) {
+      auto id = part.module;
+      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) shared[index_of(id)] = true;
+    }
+  }
+  return shared;
+}
+
 }  // namespace
 
 bool threads_overlap(const ProfileData& data, const RooflineRow& total) {
@@ -281,18 +293,6 @@ void check_consistent(const ProfileData& data) {
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }
-}
-
-// The modules of which some work is in kernels that count for a module above: their time is not that of all their work.
-std::vector<bool> modules_shared_above(const ProfileData& data) {
-  std::vector<bool> shared(data.modules.size());
-  for (const auto& kernel : data.compiled_kernels) {
-    for (const auto& part : kernel.parts) {
-      auto id = part.module;
-      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) shared[index_of(id)] = true;
-    }
-  }
-  return shared;
 }
 
 std::vector<std::int64_t> calls_by_module(const ProfileData& data) {

@@ -371,12 +371,9 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("model", &ProfileData::model, Written::always);
   visit("device", &ProfileData::device, Written::always);
   visit("scope", &ProfileData::mode, Written::always);
-  visit(
-      "within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
-  visit(
-      "imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
-  visit(
-      "prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
+  visit("within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
+  visit("imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
+  visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
   visit("partial", &ProfileData::partial, Written::always);
   visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
   visit("common_error", &ProfileData::common_error, Written::unless_default);
@@ -386,8 +383,7 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
   visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
   visit("collectives", &ProfileData::collectives, Written::unless_default);
-  visit(
-      "merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
+  visit("merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
   visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
   visit("counter_passes", &ProfileData::counter_passes, Written::always);
   visit("environment", &ProfileData::environment, Written::always);

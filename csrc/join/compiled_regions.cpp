@@ -138,13 +138,14 @@ void note_times(HostProfile& host, const std::set<ModuleId>& regions, const std:
 
 // Returns the row of each module of a package's counts: those below the package's own have the same paths there.
 std::vector<ModuleId> rows_of_package(const ProfileData& counts, ModuleId place, const std::vector<Module>& modules) {
-  const auto& top = modules[index_of(place)].path;
+  auto top = modules[index_of(place)].path;
+  if (!top.empty()) top += '.';
   std::map<std::string, ModuleId> by_path;
   for (std::size_t id = 0; id < modules.size(); ++id) by_path.emplace(modules[id].path, static_cast<ModuleId>(id));
   std::vector<ModuleId> rows(counts.modules.size(), place);
   for (std::size_t id = index_of(kOptimizer) + 1; id < rows.size(); ++id) {
     const auto& path = counts.modules[id].path;
-    const auto found = by_path.find(top.empty() ? path : top + "." + path);
+    const auto found = by_path.find(std::string(top).append(path));
     rows[id] = found != by_path.end() ? found->second : rows[index_of(counts.modules[id].parent)];
   }
   return rows;

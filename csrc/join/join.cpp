@@ -129,8 +129,9 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
 ProfileData join(RunRecord observed) {
   auto note_on_tracing = set_tracing_aside(observed);
   count_packages(observed);
-  auto host = host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
-                           observed.timed, observed.mode == "block", observed.packages, !observed.kernel_passes.empty());
+  auto host =
+      host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
+                   observed.timed, observed.mode == "block", observed.packages, !observed.kernel_passes.empty());
   auto kernels = move_to_modules(observed, host);
   ProfileData data;
   static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));

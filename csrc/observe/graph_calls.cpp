@@ -36,7 +36,9 @@ void enter_graph(Session& session, std::int64_t graph) {
 
 void leave_graph(Session& session) {
   auto& open = open_graph();
-  if (open.depth == 0 || --open.depth > 0) return;
+  if (open.depth == 0) return;
+  --open.depth;
+  if (open.depth > 0) return;
   session.keep_graph_call(std::exchange(open.call, {}));
 }
 

@@ -67,7 +67,7 @@ PackageCalls package_calls(const std::tuple<ModuleId, std::string, std::int64_t,
   const auto& [place, text, calls, why_not] = package;
   PackageCalls result{place, nullptr, calls, why_not};
   if (text.empty()) return result;
-  auto report = std::make_shared<const Report>(Report::from_json_text(text));
+  const auto report = std::make_shared<const Report>(Report::from_json_text(text));
   result.counts = {report, &report->data()};
   return result;
 }

@@ -29,8 +29,7 @@ void bind_scopes(py::module_& module) {
       py::arg("name"), py::arg("token"));
   module.def("check_name", &observe::check_name, py::arg("name"));
   module.def("is_region_open", &observe::is_region_open, py::arg("name"));
-  module.def(
-      "close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
+  module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));
 
   module.def(
       "declare_work",
@@ -42,8 +41,7 @@ void bind_scopes(py::module_& module) {
         observe::open_work(name, read_work(counts), token.ptr());
       },
       py::arg("name"), py::arg("counts"), py::arg("token"));
-  module.def(
-      "close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
+  module.def("close_work", [](const py::object& token) { observe::close_work(token.ptr()); }, py::arg("token"));
 }
 
 }  // namespace

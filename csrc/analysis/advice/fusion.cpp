@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "analysis/advice/advice_case.h"
 #include "core/phrases.h"
@@ -27,8 +28,8 @@ struct Line {
 
 bool is_inside(std::size_t line, std::size_t outer, const std::vector<FoldedRow>& lines) {
   auto at = static_cast<std::int64_t>(line);
-  while (at > static_cast<std::int64_t>(outer)) at = lines[static_cast<std::size_t>(at)].parent;
-  return at == static_cast<std::int64_t>(outer);
+  while (std::cmp_greater(at, outer)) at = lines[static_cast<std::size_t>(at)].parent;
+  return std::cmp_equal(at, outer);
 }
 
 }  // namespace

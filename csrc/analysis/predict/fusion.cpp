@@ -168,9 +168,8 @@ class Chains {
     OpFeatures& before = features_[before_->place];
     OpFeatures& later = features_[place];
     const auto module = data_.ops[place].owner.module;
-    const bool is_beside = parent_of(module) == outer && module != data_.ops[before_->place].owner.module;
-    const bool reads_it = outer_ends ? module == outer : !is_sum && is_beside;
-    if (!reads_it || calls < before.calls) return;
+    const bool reads_it = outer_ends ? module == outer : !is_sum && parent_of(module) == outer;
+    if (!reads_it || module == data_.ops[before_->place].owner.module || calls < before.calls) return;
     const auto shapes = shapes_of(data_.ops[place].shapes);
     later.read_bytes =
         std::max(later.read_bytes - read * share_of_chain(shapes, false) * before.calls / later.calls, 0.0);

@@ -101,8 +101,8 @@ concept Referred = PackageLoader<Model> || PlainModule<Model>;
 template <class Model>
 concept ScriptModule = std::is_same_v<std::remove_const_t<Model>, torch::jit::Module>;
 template <class Model>
-concept ModuleHandle = std::copyable<Model> &&(
-    requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
+concept ModuleHandle =
+    std::copyable<Model> && (requires(const Model& model) { model.ptr(); } || requires(const Model& model) { *model; });
 
 // `model` is what a profiler keeps: a pointer to a module, or a handle.
 template <class Model>
@@ -145,17 +145,13 @@ struct ScriptCallOf {
 
 // True if the model, as the profiler keeps it, has a forward for that argument.
 template <class Kept, class Arg>
-concept HasForward = requires(Kept& model, Arg&& arg) {
-  model->forward(std::forward<Arg>(arg));
-}
-|| requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
+concept HasForward = requires(Kept& model, Arg&& arg) { model->forward(std::forward<Arg>(arg)); } ||
+                     requires(Kept& model, Arg&& arg) { model.any_forward(std::forward<Arg>(arg)); };
 
 // True if there is exactly one forward, which is not a template. Templates (Sequential's, AnyModule's, forward(auto))
 // take anything, so they say nothing about an argument.
 template <class Kept>
-concept HasPlainForward = requires(Kept& model) {
-  &std::remove_reference_t<decltype(*model)>::forward;
-};
+concept HasPlainForward = requires(Kept& model) { &std::remove_reference_t<decltype(*model)>::forward; };
 // Stands for an `Arg` that is passed on unconverted.
 template <class Arg>
 struct Exactly {
@@ -168,7 +164,7 @@ enum class Callable : std::uint8_t { no, closure, argument, either };
 template <class Kept, class... Args>
 constexpr Callable callable = Callable::no;
 template <class Kept, class Arg>
-requires std::is_invocable_v<Arg&>
+  requires std::is_invocable_v<Arg&>
 constexpr Callable callable<Kept, Arg> = [] {
   if constexpr (!HasPlainForward<Kept>) {
     return Callable::closure;
@@ -190,17 +186,19 @@ template <class Model>
 class RooflineProfiler {
  public:
   // A module, or the loader of an AOTInductor package, by reference: it outlives the profiler's runs.
-  explicit RooflineProfiler(Model& model, ProfilerOptions options = {}) requires detail::Referred<Model>
+  explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
+    requires detail::Referred<Model>
       : model_(&model), core_(model_, std::move(options)) {}
-  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {}) requires detail::Referred<Model>
+  explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
+    requires detail::Referred<Model>
   = delete;
   // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires(!detail::Referred<Model> &&
-                                                                                !detail::ScriptModule<Model> &&
-                                                                                detail::ModuleHandle<Model>)
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
+    requires(!detail::Referred<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
       : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
   // A torch::jit::Module, which is a handle too.
-  explicit RooflineProfiler(Model model, ProfilerOptions options = {}) requires detail::ScriptModule<Model>
+  explicit RooflineProfiler(Model model, ProfilerOptions options = {})
+    requires detail::ScriptModule<Model>
       : model_(std::move(model)), core_(model_, std::move(options)) {}
 
   RooflineProfiler(RooflineProfiler&&) noexcept = default;
@@ -229,7 +227,9 @@ class RooflineProfiler {
   Report run(std::initializer_list<Item> list) {
     return called_with(detail::RunMode::times, list);
   }
-  Report run(std::initializer_list<c10::IValue> arguments) requires detail::ScriptModule<Model> {
+  Report run(std::initializer_list<c10::IValue> arguments)
+    requires detail::ScriptModule<Model>
+  {
     return called_with(detail::RunMode::times, arguments);
   }
 
@@ -243,7 +243,9 @@ class RooflineProfiler {
   Report count(std::initializer_list<Item> list) {
     return called_with(detail::RunMode::counts, list);
   }
-  Report count(std::initializer_list<c10::IValue> arguments) requires detail::ScriptModule<Model> {
+  Report count(std::initializer_list<c10::IValue> arguments)
+    requires detail::ScriptModule<Model>
+  {
     return called_with(detail::RunMode::counts, arguments);
   }
 
@@ -251,7 +253,8 @@ class RooflineProfiler {
   // put back. The report covers all steps together, and its table's header has the mean of a step. Throws
   // std::invalid_argument for less than one step, and what a step throws.
   template <class Step>
-  requires std::is_invocable_v<Step&> Report run_steps(std::int64_t steps, Step&& step) {
+    requires std::is_invocable_v<Step&>
+  Report run_steps(std::int64_t steps, Step&& step) {
     [[maybe_unused]] auto model = model_;
     return core_.run_steps(steps, [&] { static_cast<void>(step()); });
   }
@@ -314,10 +317,10 @@ class RooflineProfiler {
 template <detail::Referred Model>
 RooflineProfiler(Model&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 template <detail::Referred Model>  // a temporary, gone before the profiler runs: deleted
-RooflineProfiler(const Model&&, ProfilerOptions = {})->RooflineProfiler<Model>;
+RooflineProfiler(const Model&&, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 template <class Model>
-requires(!detail::Referred<Model>) RooflineProfiler(Model, ProfilerOptions = {})
-->RooflineProfiler<Model>;
+  requires(!detail::Referred<Model>)
+RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 
 // Observes, while it lives, everything that this thread and the threads that it starts do, once and unchanged: the code
 // may train. Calls of the model on other threads are left out, with a note; ProfilerOptions::threads includes them.

@@ -84,7 +84,7 @@ void BoundaryLog::begin(Instance& instance, std::uint64_t around) {
 
 void BoundaryLog::end(Key key) {
   if (at(key).id == 0) return;
-  Instance ended = std::exchange(instances_[key], {});
+  const Instance ended = std::exchange(instances_[key], {});
   chain_of_.reset();
   for (const Key inside : ended.inside) {
     if (at(inside).around == ended.id && at(inside).calls == 0) end(inside);
@@ -122,7 +122,9 @@ void BoundaryLog::enter(ModuleId module, Phase phase) {
 void BoundaryLog::leave(ModuleId module, Phase phase) {
   const std::lock_guard guard(mutex_);
   auto& instance = at(key_of(module, phase));
-  if (instance.calls > 0 && --instance.calls == 0) end(key_of(module, phase));
+  if (instance.calls == 0) return;
+  --instance.calls;
+  if (instance.calls == 0) end(key_of(module, phase));
 }
 
 void BoundaryLog::add_row(ModuleId row, ModuleId parent) {

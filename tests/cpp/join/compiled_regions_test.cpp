@@ -232,97 +232,96 @@ TEST(Packages, WithoutCountsNothingInsideIsKnown) {
   EXPECT_EQ(testing::texts_of(report.coverage().notes),
             std::vector<std::string>{"AOTInductor package in net: work inside not counted but for what it dispatches, "
                                      "because nobody counted it"});
+}
 
-  // Of the part's compiled code, 20 ns are an operator of the layer and 10 ns a kernel of both layers.
-  struct WithKernels : Compiled {
-    WithKernels() {
-      auto& graph = observed.graphs.emplace_back();
-      graph.kernels = {kernel("aten::linear", {{layer, 1}}), kernel("cpp_fused", {{layer, 0.25}, {listed, 0.75}}),
-                       kernel("cpp_unknown", {})};
-      observed.kernel_passes = {compiled};
-      observed.kernel_passes[0].graph_calls = {
-          {0,
-           {part, Phase::forward},
-           {{"aten::linear", 20}, {"aten::empty", 1}, {"cpp_fused", 10}, {"cpp_unknown", 4}}}};
-    }
-
-    static CompiledGraph::Kernel kernel(const std::string& name, std::vector<KernelPart> parts) {
-      CompiledKernel kernel;
-      kernel.name = name;
-      kernel.parts = std::move(parts);
-      kernel.work.add_macs(50, DType::fp32);
-      kernel.work.read_bytes = 8;
-      kernel.unfused_bytes = 12;
-      return {kernel, name};
-    }
-  };
-
-  TEST(CompiledKernels, GiveModulesTheirTimeAndKeepTheSum) {
-    WithKernels net;
-    const testing::Derived report = net.derived_of(net.eager, net.compiled);
-    EXPECT_EQ(report.row("part.layer").time_ns, 20);
-    EXPECT_FALSE(report.row("part.layer").percent_of_roof) << "a part of its work is in a kernel of the part";
-    EXPECT_FALSE(report.row("part.list.0").time_ns);
-    EXPECT_EQ(report.row("part").self.time_ns, 70 + 14 + 20 - 20);
-    EXPECT_EQ(report.row("").time_ns, 126);
-    EXPECT_EQ(report.total().op_time_ns, 25 + 40 + 11);
+// Of the part's compiled code, 20 ns are an operator of the layer and 10 ns a kernel of both layers.
+struct WithKernels : Compiled {
+  WithKernels() {
+    auto& graph = observed.graphs.emplace_back();
+    graph.kernels = {kernel("aten::linear", {{layer, 1}}), kernel("cpp_fused", {{layer, 0.25}, {listed, 0.75}}),
+                     kernel("cpp_unknown", {})};
+    observed.kernel_passes = {compiled};
+    observed.kernel_passes[0].graph_calls = {
+        {0, {part, Phase::forward}, {{"aten::linear", 20}, {"aten::empty", 1}, {"cpp_fused", 10}, {"cpp_unknown", 4}}}};
   }
 
-  TEST(CompiledKernels, CountForTheInnermostModuleAroundTheirOps) {
-    WithKernels net;
-    net.derived_of(net.eager, net.compiled);
-    const auto kernels = join(net.observed).compiled_kernels;
-    ASSERT_EQ(kernels.size(), 3);
-    EXPECT_EQ(kernels[0].owner.module, net.layer);
-    EXPECT_EQ(kernels[1].name, "cpp_fused");
-    EXPECT_EQ(kernels[1].owner.module, net.part);
-    EXPECT_EQ(kernels[1].parts, (std::vector<KernelPart>{{net.listed, 0.75}, {net.layer, 0.25}}));
-    EXPECT_FALSE(kernels[2].attributed);
-    EXPECT_EQ(kernels[2].owner.module, net.part);
+  static CompiledGraph::Kernel kernel(const std::string& name, std::vector<KernelPart> parts) {
+    CompiledKernel kernel;
+    kernel.name = name;
+    kernel.parts = std::move(parts);
+    kernel.work.add_macs(50, DType::fp32);
+    kernel.work.read_bytes = 8;
+    kernel.unfused_bytes = 12;
+    return {kernel, name};
   }
+};
 
-  TEST(CompiledKernels, SumCallsOfOneRunAndSpreadsOfAll) {
-    WithKernels net;
-    auto& passes = net.observed.kernel_passes;
-    passes[0].graph_calls.push_back(passes[0].graph_calls[0]);
-    passes.push_back(passes[0]);
-    passes[1].wall_ns += 10;
-    passes[1].graph_calls[0].ranges[0].ns = 30;
-    net.derived_of(net.eager, net.compiled);
-    const auto kernel = join(net.observed).compiled_kernels[0];
-    EXPECT_EQ(kernel.instances, 2);
-    EXPECT_EQ(kernel.total_ns, 40);
-    EXPECT_EQ(kernel.max_ns, 30);
-    EXPECT_EQ(kernel.work.macs, 100);
-    EXPECT_EQ(kernel.unfused_bytes, 24);
-  }
+TEST(CompiledKernels, GiveModulesTheirTimeAndKeepTheSum) {
+  WithKernels net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  EXPECT_EQ(report.row("part.layer").time_ns, 20);
+  EXPECT_FALSE(report.row("part.layer").percent_of_roof) << "a part of its work is in a kernel of the part";
+  EXPECT_FALSE(report.row("part.list.0").time_ns);
+  EXPECT_EQ(report.row("part").self.time_ns, 70 + 14 + 20 - 20);
+  EXPECT_EQ(report.row("").time_ns, 126);
+  EXPECT_EQ(report.total().op_time_ns, 25 + 40 + 11);
+}
 
-  // Blocks of one class run one graph, whose parts are those of the first.
-  TEST(CompiledKernels, OfAGraphThatOtherBlocksRunAreOfTheirModules) {
-    testing::ObservedBuilder net;
-    std::vector<ModuleId> blocks;
-    std::vector<ModuleId> layers;
-    Pass eager;
-    Pass compiled;
-    for (const auto* name : {"0", "1"}) {
-      blocks.push_back(net.module(name, "Block"));
-      layers.push_back(net.module(std::string(name) + ".layer", "Linear", blocks.back()));
-      eager.ops.push_back(linear(layers.back(), 1, 10));
-      eager.clocks.push_back({{blocks.back(), Phase::forward}, 1, 5});
-      eager.clocks.push_back({{layers.back(), Phase::forward}, 1, 10});
-      compiled.ops.push_back(region(blocks.back(), 1, 40));
-      compiled.clocks.push_back({{blocks.back(), Phase::forward}, 1, 50});
-      compiled.graph_calls.push_back({0, {blocks.back(), Phase::forward}, {{"k", 30}}});
-    }
-    net.observed.counting = eager;
-    net.observed.timed = {compiled};
-    net.observed.kernel_passes = {compiled};
-    net.observed.graphs.emplace_back().kernels = {WithKernels::kernel("k", {{layers[0], 1}})};
-    const testing::Derived report = net.derived();
-    EXPECT_EQ(report.row("0.layer").time_ns, 30);
-    EXPECT_EQ(report.row("1.layer").time_ns, 30);
-    EXPECT_EQ(report.row("1").self.time_ns, 20);
+TEST(CompiledKernels, CountForTheInnermostModuleAroundTheirOps) {
+  WithKernels net;
+  net.derived_of(net.eager, net.compiled);
+  const auto kernels = join(net.observed).compiled_kernels;
+  ASSERT_EQ(kernels.size(), 3);
+  EXPECT_EQ(kernels[0].owner.module, net.layer);
+  EXPECT_EQ(kernels[1].name, "cpp_fused");
+  EXPECT_EQ(kernels[1].owner.module, net.part);
+  EXPECT_EQ(kernels[1].parts, (std::vector<KernelPart>{{net.listed, 0.75}, {net.layer, 0.25}}));
+  EXPECT_FALSE(kernels[2].attributed);
+  EXPECT_EQ(kernels[2].owner.module, net.part);
+}
+
+TEST(CompiledKernels, SumCallsOfOneRunAndSpreadsOfAll) {
+  WithKernels net;
+  auto& passes = net.observed.kernel_passes;
+  passes[0].graph_calls.push_back(passes[0].graph_calls[0]);
+  passes.push_back(passes[0]);
+  passes[1].wall_ns += 10;
+  passes[1].graph_calls[0].ranges[0].ns = 30;
+  net.derived_of(net.eager, net.compiled);
+  const auto kernel = join(net.observed).compiled_kernels[0];
+  EXPECT_EQ(kernel.instances, 2);
+  EXPECT_EQ(kernel.total_ns, 40);
+  EXPECT_EQ(kernel.max_ns, 30);
+  EXPECT_EQ(kernel.work.macs, 100);
+  EXPECT_EQ(kernel.unfused_bytes, 24);
+}
+
+// Blocks of one class run one graph, whose parts are those of the first.
+TEST(CompiledKernels, OfAGraphThatOtherBlocksRunAreOfTheirModules) {
+  testing::ObservedBuilder net;
+  std::vector<ModuleId> blocks;
+  std::vector<ModuleId> layers;
+  Pass eager;
+  Pass compiled;
+  for (const auto* name : {"0", "1"}) {
+    blocks.push_back(net.module(name, "Block"));
+    layers.push_back(net.module(std::string(name) + ".layer", "Linear", blocks.back()));
+    eager.ops.push_back(linear(layers.back(), 1, 10));
+    eager.clocks.push_back({{blocks.back(), Phase::forward}, 1, 5});
+    eager.clocks.push_back({{layers.back(), Phase::forward}, 1, 10});
+    compiled.ops.push_back(region(blocks.back(), 1, 40));
+    compiled.clocks.push_back({{blocks.back(), Phase::forward}, 1, 50});
+    compiled.graph_calls.push_back({0, {blocks.back(), Phase::forward}, {{"k", 30}}});
   }
+  net.observed.counting = eager;
+  net.observed.timed = {compiled};
+  net.observed.kernel_passes = {compiled};
+  net.observed.graphs.emplace_back().kernels = {WithKernels::kernel("k", {{layers[0], 1}})};
+  const testing::Derived report = net.derived();
+  EXPECT_EQ(report.row("0.layer").time_ns, 30);
+  EXPECT_EQ(report.row("1.layer").time_ns, 30);
+  EXPECT_EQ(report.row("1").self.time_ns, 20);
+}
 
 }  // namespace
 }  // namespace roofprof
