@@ -17,14 +17,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import common
+import judgement
 import numpy as np
 import torch
-from common import Counted, Line, Place, Prior, parameters_of
+from judgement import Counted, Line, Place, Prior, parameters_of
 
 from roofprof import _C
 
-CARDS = common.AICONFIGURATOR
+CARDS = judgement.AICONFIGURATOR
 TABLES = {"context": "prompts", "generation": "decoding"}
 DEEPEST = 256
 # Each number with what is known of it without these tables, and the spread of its logarithm.
@@ -95,7 +95,7 @@ def cases(folder: Path) -> list[Case]:
     found = []
     for card, name in CARDS.items():
         for kind, table in TABLES.items():
-            for row in common.rows_of(folder / "aiconfigurator" / f"{name}_{kind}_attention_perf.csv.gz"):
+            for row in judgement.rows_of(folder / "aiconfigurator" / f"{name}_{kind}_attention_perf.csv.gz"):
                 depth = int(row["head_dim"])
                 if int(row.get("window_size", 0)) or row["kv_cache_dtype"] != "bfloat16" or depth > DEEPEST:
                     continue
@@ -124,7 +124,7 @@ def _run(call: Call) -> None:
 def times(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> np.ndarray:
     """Return the predicted seconds."""
     cards = [case.card for case in of]
-    seconds = common.seconds_by_card(calls, cards, [case.call for case in of], parameters_of(file))
+    seconds = judgement.seconds_by_card(calls, cards, [case.call for case in of], parameters_of(file))
     copied = np.array([case.copied for case in of], float)
     for card in set(cards):
         here = np.array(cards) == card
@@ -137,7 +137,9 @@ def roofline(of: Sequence[Case]) -> np.ndarray:
     batch, heads, queries, depth = np.array([case.query for case in of], float).T
     keys = np.array([case.key[2] / (2 if case.table == "prompts" else 1) for case in of])
     moved = 4 * (batch * heads * queries * depth + np.array([np.prod(case.key) for case in of]))
-    return common.roofline(_C.published_ceilings(of[0].card), "bf16", 4 * batch * heads * queries * keys * depth, moved)
+    return judgement.roofline(
+        _C.published_ceilings(of[0].card), "bf16", 4 * batch * heads * queries * keys * depth, moved
+    )
 
 
 def numbers_of(cards: set[str]) -> dict[tuple[Place, ...], Prior]:
@@ -154,12 +156,12 @@ def numbers_of(cards: set[str]) -> dict[tuple[Place, ...], Prior]:
 
 def fitted(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     """Return the file with the numbers that suit these rows best; each table of a card counts the same."""
-    return common.fitted(
+    return judgement.fitted(
         file,
         numbers_of({case.card for case in of}),
         lambda content: times(calls, of, content),
         np.array([case.seconds for case in of]),
-        common.shares([(case.table, case.card) for case in of]),
+        judgement.shares([(case.table, case.card) for case in of]),
         steps=15,
         difference=0.01,
     )
@@ -170,9 +172,9 @@ def set_interval(calls: dict[str, Counted], of: Sequence[Case], file: dict[str, 
     ratio = np.array([case.seconds for case in of]) / times(calls, of, file)
     groups = [(case.card, case.table) for case in of]
     tables = [[group == table for group in groups] for table in set(groups)]
-    place = common.holder_of(file, ("gpu", "classes", "attention", "low"))
+    place = judgement.holder_of(file, ("gpu", "classes", "attention", "low"))
     for key, quantile in (("low", 0.1), ("high", 0.9)):
-        place[key] = common.rounded(np.mean([np.quantile(ratio[table], quantile) for table in tables]))
+        place[key] = judgement.rounded(np.mean([np.quantile(ratio[table], quantile) for table in tables]))
 
 
 def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
@@ -206,7 +208,7 @@ def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    common.run(__doc__, refitted, judged)
+    judgement.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import common
+import judgement
 import numpy as np
-from common import Line, Place, Prior, parameters_of
+from judgement import Line, Place, Prior, parameters_of
 
 from roofprof import _C
 
-CARDS = common.AICONFIGURATOR
+CARDS = judgement.AICONFIGURATOR
 # Each number with what is known of it without these tables, and the spread of its logarithm.
 NUMBERS = {
     "launch": (7e-6, 0.7),
@@ -52,7 +52,7 @@ def cases(folder: Path) -> list[Case]:
     """Return the rows of all tables."""
     found = []
     for card, name in CARDS.items():
-        for row in common.rows_of(folder / "aiconfigurator" / f"{name}_nccl_perf.csv.gz"):
+        for row in judgement.rows_of(folder / "aiconfigurator" / f"{name}_nccl_perf.csv.gz"):
             size = float(row["message_size"]) * {"half": 2, "int8": 1}[row["nccl_dtype"]]
             collective = row["op_name"].replace("alltoall", "all_to_all")
             found.append(Case(card, collective, int(row["num_gpus"]), size, float(row["latency"]) * 1e-3))
@@ -76,7 +76,7 @@ def is_certain(case: Case) -> bool:
 def numbers_of(of: Sequence[Case]) -> dict[tuple[Place, ...], Prior]:
     """Return the numbers that these rows tell."""
     found: dict[tuple[Place, ...], Prior] = {(("collectives", name),): prior for name, prior in NUMBERS.items()}
-    for seen in sorted({common.capability_of(card) for card in {case.card for case in of}}):
+    for seen in sorted({judgement.capability_of(card) for card in {case.card for case in of}}):
         alike = (seen, "10.3") if seen == "10.0" else (seen,)  # B300, as B200
         for name, prior in BY_ARCHITECTURE.items():
             if name != "switch_reduction" or seen in SWITCHES_ADD:
@@ -94,7 +94,7 @@ def fitted(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     seconds = np.array([case.seconds for case in of])
     # A prior weighs as much as a row.
     how = {"steps": 30, "robust": 0.2, "prior": 1 / len(of), "difference": 0.01}
-    return common.fitted(content, numbers_of(of), lambda trial: times(of, trial), seconds, **how)
+    return judgement.fitted(content, numbers_of(of), lambda trial: times(of, trial), seconds, **how)
 
 
 def left_out(of: Sequence[Case], file: dict[str, Any], card: str) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def set_interval(of: Sequence[Case], file: dict[str, Any]) -> None:
         here = [case for case in certain if case.card == card]
         ratios.append(np.array([case.seconds for case in here]) / times(here, left_out(of, file, card)))
     numbers = file["parameters"]["collectives"]
-    numbers["low"], numbers["high"] = map(common.rounded, np.quantile(np.concatenate(ratios), (0.1, 0.9)))
+    numbers["low"], numbers["high"] = map(judgement.rounded, np.quantile(np.concatenate(ratios), (0.1, 0.9)))
 
 
 def roofline(of: Sequence[Case]) -> np.ndarray:
@@ -158,7 +158,7 @@ def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    common.run(__doc__, refitted, judged)
+    judgement.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

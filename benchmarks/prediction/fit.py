@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import common
+import judgement
 import numpy as np
-from common import DATA, Line, Place, Prior, parameters_of, rounded
+from judgement import DATA, Line, Place, Prior, parameters_of, rounded
 from measurements import GPUS, JUDGED, TABLES, Case, add_arguments, cases, roofs_of
 
 from roofprof import _C
@@ -116,7 +116,7 @@ def fitted(of: Sequence[Case], file: dict[str, Any]) -> dict[str, Any]:
     of = [case for case in of if is_fitted(case)]
     numbers = priors(TABLES[of[0].measured.device].kind)
     seconds = np.array([case.measured.seconds for case in of])
-    return common.fitted(file, numbers, lambda content: times(of, parameters_of(content)), seconds, robust=0.06)
+    return judgement.fitted(file, numbers, lambda content: times(of, parameters_of(content)), seconds, robust=0.06)
 
 
 # ---- intervals

@@ -25,20 +25,20 @@ from pathlib import Path
 
 import attention
 import collectives
-import common
 import fit
+import judgement
 import numpy as np
 import products
 import streams
 import traces
 import vector_products
 import whole_models
-from common import Line
+from judgement import Line
 
 
 def parts(arguments: argparse.Namespace) -> dict[str, Callable[[], list[Line]]]:
     """Return what gives the lines of each part."""
-    file = json.loads(common.DATA.read_text())
+    file = json.loads(judgement.DATA.read_text())
     of = arguments
     return {
         "products": lambda: [*products.judged(of.measured, file)],
@@ -67,7 +67,7 @@ def worst(lines: Iterable[Line], most: int = 10) -> None:
         found += [
             (float(np.median(of)), f"{line.table}, {kind}".rstrip(", "), line.card, len(of))
             for kind, of in ratios.items()
-            if len(of) >= common.FEWEST
+            if len(of) >= judgement.FEWEST
         ]
     print("\n| predicted worst | card | times | predicted / measured |\n|---|---|---|---|")
     for ratio, kind, card, times in sorted(found, key=lambda one: -abs(np.log(one[0])))[:most]:
@@ -88,13 +88,13 @@ def main(given: Sequence[str] | None = None) -> None:
     chosen = [part for part in known if not arguments.only or part in arguments.only]
     if not chosen:
         parser.error(f"nothing to judge: the folders that are given suffice for {', '.join(known) or 'nothing'}")
-    print(common.HEADER)
+    print(judgement.HEADER)
     found = []
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with multiprocessing.get_context("spawn").Pool() as pool:
         for lines in pool.imap(partial(lines_of, arguments=arguments), chosen):
             for line in lines:
-                print(common.row_of(line, lines), flush=True)
+                print(judgement.row_of(line, lines), flush=True)
             found += lines
     worst(found)
 

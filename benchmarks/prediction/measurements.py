@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from common import op_rooflines
+from judgement import op_rooflines
 
 from roofprof import _C
 

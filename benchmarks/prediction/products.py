@@ -17,15 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import common
+import judgement
 import numpy as np
 import torch
-from common import Counted, Line, Place, Prior, parameters_of, with_values
+from judgement import Counted, Line, Place, Prior, parameters_of, with_values
 from torch import nn
 
 from roofprof import _C
 
-TABLES = common.AICONFIGURATOR
+TABLES = judgement.AICONFIGURATOR
 TYPES = {"bfloat16": torch.bfloat16, "fp8": torch.float8_e4m3fn, "nvfp4": torch.float4_e2m1fn_x2}
 PEAKS = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "fp4"}
 BYTES = {"bfloat16": 2, "fp8": 1, "nvfp4": 0.5}  # of an element
@@ -80,7 +80,7 @@ class Cases:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, tuple[int, int, int], float]]:
-    for line in common.rows_of(file):
+    for line in judgement.rows_of(file):
         yield line["gemm_dtype"], (int(line["m"]), int(line["n"]), int(line["k"])), float(line["latency"]) / 1e3
 
 
@@ -107,7 +107,7 @@ def roofline(of: Cases) -> np.ndarray:
     """Predict max(FLOPs / peak, bytes / bandwidth)."""
     m, n, k = of.sizes.T
     moved = BYTES[of.dtype] * (m * k + n * k) + 2 * m * n
-    return common.roofline(_C.published_ceilings(of.card), PEAKS[of.dtype], 2 * m * n * k, moved)
+    return judgement.roofline(_C.published_ceilings(of.card), PEAKS[of.dtype], 2 * m * n * k, moved)
 
 
 def with_conversion(of: Cases, seconds: np.ndarray) -> np.ndarray:
@@ -122,7 +122,7 @@ def with_conversion(of: Cases, seconds: np.ndarray) -> np.ndarray:
 
 def numbers_of(cards: Iterable[str]) -> dict[tuple[Place, ...], Prior]:
     """Return the numbers that measurements of these cards tell."""
-    capabilities = sorted({common.capability_of(card) for card in cards})
+    capabilities = sorted({judgement.capability_of(card) for card in cards})
     of_kernels = {
         (("achieved", capability, "product", name),): prior
         for capability in capabilities
@@ -133,8 +133,8 @@ def numbers_of(cards: Iterable[str]) -> dict[tuple[Place, ...], Prior]:
 
 def fitted(of: Sequence[Cases], file: dict[str, Any]) -> dict[str, Any]:
     """The file with the numbers that suit these tables best, each table as much as another."""
-    weights = common.shares([table.card for table in of for _ in table.seconds])
-    return common.fitted_to_tables(file, numbers_of([table.card for table in of]), of, weights)
+    weights = judgement.shares([table.card for table in of for _ in table.seconds])
+    return judgement.fitted_to_tables(file, numbers_of([table.card for table in of]), of, weights)
 
 
 def left_out(tables: Sequence[Cases], file: dict[str, Any], card: str) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
 
 
 def main() -> None:
-    common.run(__doc__, lambda measured, file: fitted(cases(measured), file), judged)
+    judgement.run(__doc__, lambda measured, file: fitted(cases(measured), file), judged)
 
 
 if __name__ == "__main__":

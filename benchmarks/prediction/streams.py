@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import common
+import judgement
 import numpy as np
 import torch
-from common import Counted, Line, Place, Prior, parameters_of, with_values
+from judgement import Counted, Line, Place, Prior, parameters_of, with_values
 from torch import nn
 
 from roofprof import _C
 
 LAUNCH = 15e-6  # seconds: what the smallest calls of all five cards take beyond their bytes and the smallest kernel
-CARDS = common.NEUSIGHT
+CARDS = judgement.NEUSIGHT
 TABLES = ("elem", "ln", "softmax")
 
 # Each number as it is expected without these measurements, and the spread of its logarithm. Norms and softmax take some
@@ -90,7 +90,7 @@ def cases(folder: Path) -> list[Cases]:
     """The tables' rows as counted ops on the meta device, with measured seconds."""
     measured: dict[tuple[str, str], dict[Key, float]] = {}
     for table in TABLES:
-        for line in common.rows_of(folder / "neusight" / f"{table}.csv.gz"):
+        for line in judgement.rows_of(folder / "neusight" / f"{table}.csv.gz"):
             key = line["OPName"], int(line["B"]), int(line["H"])
             measured.setdefault((line["Device"], table), {})[key] = float(line["Latency"]) / 1e3
     counted = Counted(sorted({key for rows in measured.values() for key in rows}), _run, autocast=False)
@@ -109,7 +109,7 @@ def _run(key: Key) -> None:
 
 def roofline(of: Cases) -> np.ndarray:
     """Predict bytes / bandwidth."""
-    return common.roofline(_C.published_ceilings(of.card), "fp32", np.zeros(1), of.bytes)
+    return judgement.roofline(_C.published_ceilings(of.card), "fp32", np.zeros(1), of.bytes)
 
 
 def fitted(of: Sequence[Cases], file: dict[str, Any]) -> dict[str, Any]:
@@ -118,15 +118,15 @@ def fitted(of: Sequence[Cases], file: dict[str, Any]) -> dict[str, Any]:
     The bandwidth of 8.9 is RTX 4090's. Of it inline ECC leaves L4 0.85 in these tables, and L40S 0.92 in products that
     read their weights (ai-dynamo/aiconfigurator): `inline_ecc` is between the two.
     """
-    capabilities = sorted({common.capability_of(table.card) for table in of} - {"8.9"})
+    capabilities = sorted({judgement.capability_of(table.card) for table in of} - {"8.9"})
     numbers = {**EXPECTED, **{(("achieved", capability, "dram"),): BANDWIDTH for capability in capabilities}}
-    return common.fitted_to_tables(file, numbers, of, robust=0.06)
+    return judgement.fitted_to_tables(file, numbers, of, robust=0.06)
 
 
 def left_out(of: Sequence[Cases], file: dict[str, Any], card: str) -> dict[str, Any]:
     """The file with numbers that know nothing of a card."""
     if card != "L4":
-        file = with_values(file, [(("achieved", common.capability_of(card), "dram"),)], [BANDWIDTH[0]])
+        file = with_values(file, [(("achieved", judgement.capability_of(card), "dram"),)], [BANDWIDTH[0]])
     return fitted([table for table in of if table.card != card], file)
 
 
@@ -159,7 +159,7 @@ def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    common.run(__doc__, refitted, judged)
+    judgement.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import common
+import judgement
 import numpy as np
-from common import DATA, Line, op_rooflines, parameters_of
+from judgement import DATA, Line, op_rooflines, parameters_of
 
 import roofprof
 from roofprof.predict.calibration.measured_kernels import of_report
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=Path, required=True, help="the folder that holds tracelens/h100")
     arguments = parser.parse_args()
-    common.say(judged(arguments.traces, json.loads(DATA.read_text())))
+    judgement.say(judged(arguments.traces, json.loads(DATA.read_text())))
 
 
 if __name__ == "__main__":

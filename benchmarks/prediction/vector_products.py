@@ -16,15 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import common
+import judgement
 import numpy as np
 import torch
-from common import DATA, Counted, Line, Place, Prior, parameters_of, with_values
+from judgement import DATA, Counted, Line, Place, Prior, parameters_of, with_values
 
 from roofprof import _C
 from roofprof.predict.calibration import least_squares
 
-CARDS = common.NEUSIGHT
+CARDS = judgement.NEUSIGHT
 TABLES = ("linear", "bmm")
 LAUNCH = (28e-6, 0.3)  # seconds of the host
 # Each number with what is known of it without these tables, and the spread of its logarithm.
@@ -66,7 +66,7 @@ def cases(folder: Path) -> list[Case]:
     found = []
     cards = {device: card for card, device in CARDS.items()}
     for table in TABLES:
-        for row in common.rows_of(folder / f"{table}.csv.gz"):
+        for row in judgement.rows_of(folder / f"{table}.csv.gz"):
             assert "sgemm" in row["Kernel Name"], row
             shape = tuple(int(row[name]) for name in "BMNK")
             found.append(Case(table, cards[row["Device"]], shape, float(row["Latency"]) * 1e-3))
@@ -104,7 +104,7 @@ def fitted(
         predicted,
         np.array([case.seconds for case in of]),
         [*numbers.values(), LAUNCH],
-        common.shares(groups),
+        judgement.shares(groups),
         prior=PRIOR / len(set(groups)),
         difference=0.01,
     )
@@ -122,7 +122,7 @@ def roofline(of: Sequence[Case]) -> np.ndarray:
     """Return max(FLOPs / peak, bytes / bandwidth) of products on one card."""
     batch, rows, depth, width = np.array([case.shape for case in of], float).T
     moved = 4 * batch * (rows * depth + depth * width + rows * width)
-    return common.roofline(_C.published_ceilings(of[0].card), "fp32", 2 * batch * rows * depth * width, moved)
+    return judgement.roofline(_C.published_ceilings(of[0].card), "fp32", 2 * batch * rows * depth * width, moved)
 
 
 def judged(measured: Path, file: dict[str, Any]) -> Iterator[Line]:
@@ -159,7 +159,7 @@ def refitted(measured: Path, file: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    common.run(__doc__, refitted, judged)
+    judgement.run(__doc__, refitted, judged)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import common
+import judgement
 import numpy as np
 import torch
 import vector_products
-from common import DATA, Line, op_rooflines, parameters_of
+from judgement import DATA, Line, op_rooflines, parameters_of
 
 import roofprof
 from roofprof import _C
 
-CARDS = {device.replace(" ", "_"): card for card, device in common.NEUSIGHT.items()}
+CARDS = {device.replace(" ", "_"): card for card, device in judgement.NEUSIGHT.items()}
 
 
 class Case(NamedTuple):
@@ -147,7 +147,7 @@ def main() -> None:
             sorted(row for row in rows if row.card == line.card), line.unseen / line.measured, strict=True
         ):
             print(f"{case.kind:10} {case.model:10} {case.card:15} {case.batch} x {case.sequence:<6} {ratio:5.2f}")
-    common.say(lines)
+    judgement.say(lines)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def _completed(tmp_path, capsys):
 
 
 def test_commands(completed):
-    assert completed("roofprof", "c") == ["compare", "check", "ceilings", "completion"]
+    assert completed("roofprof", "c") == ["compare", "check", "ceilings", "calibrate", "completion"]
 
 
 def test_options_of_a_command(completed):

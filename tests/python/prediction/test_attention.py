@@ -129,7 +129,7 @@ def test_errors_on_measured_attention(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
     attention = importlib.import_module("attention")
     rows = attention.cases(Path(MEASURED))[::10]
-    times = attention.times(attention.counted(rows), rows, json.loads(attention.common.DATA.read_text()))
+    times = attention.times(attention.counted(rows), rows, json.loads(attention.judgement.DATA.read_text()))
     error = np.abs(times / np.array([row.seconds for row in rows]) - 1)
     for card in attention.CARDS:
         for table in attention.TABLES.values():

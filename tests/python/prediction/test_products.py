@@ -17,7 +17,7 @@ from roofprof import _C
 from roofprof.roofs import published_peaks
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "prediction"))
-common, products = (importlib.import_module(name) for name in ("common", "products"))
+judgement, products = (importlib.import_module(name) for name in ("judgement", "products"))
 
 SHIPPED = json.loads((Path(roofprof.__file__).parent / "data" / "prediction.json").read_text())["parameters"]
 # With tensor cores, of every architecture.
@@ -141,21 +141,21 @@ def errors(ratios):
 
 
 def test_the_shipped_numbers_are_those_of_the_fit(tables):
-    file = json.loads(products.common.DATA.read_text())
+    file = json.loads(products.judgement.DATA.read_text())
     found = products.fitted(tables, file)
     for places in products.numbers_of(products.TABLES):
-        fitted, shipped = (common.holder_of(content, places[0])[places[0][-1]] for content in (found, file))
+        fitted, shipped = (judgement.holder_of(content, places[0])[places[0][-1]] for content in (found, file))
         assert fitted == pytest.approx(shipped, rel=0.03), places
 
 
 @pytest.mark.parametrize("card", ["A100 SXM 80GB", "H100 SXM", "B200", "L40S"])
 def test_errors_on_a_card_that_was_left_out(tables, card):
-    file = json.loads(products.common.DATA.read_text())
+    file = json.loads(products.judgement.DATA.read_text())
     table = next(table for table in tables if table.card == card)
     shipped = errors(table.predicted(products.parameters_of(file)) / table.seconds)
     found = products.left_out(tables, file, card)
     unknown = errors(table.predicted(products.parameters_of(found)) / table.seconds)
-    plain = errors(common.times_one_number(products.roofline(table), table.seconds) / table.seconds)
+    plain = errors(judgement.times_one_number(products.roofline(table), table.seconds) / table.seconds)
     assert (shipped < np.array([0.10, 0.27])).all()
     assert (unknown < np.array([0.14, 0.38])).all()
     assert unknown[0] < plain[0]

@@ -167,7 +167,7 @@ def tables(streams):
 
 
 def test_the_shipped_numbers_are_those_of_the_fit(streams, tables):
-    file = json.loads(streams.common.DATA.read_text())
+    file = json.loads(streams.judgement.DATA.read_text())
     found = streams.fitted(tables, file)["parameters"]
     for key, value in file["parameters"]["gpu"]["streaming"].items():
         assert found["gpu"]["streaming"][key] == pytest.approx(value, rel=0.02)
@@ -175,7 +175,7 @@ def test_the_shipped_numbers_are_those_of_the_fit(streams, tables):
 
 @pytest.mark.parametrize("card", ["A100 PCIe 40GB", "A100 PCIe 80GB", "V100 PCIe", "T4", "L4"])
 def test_errors_on_a_card_that_was_left_out(streams, tables, card):
-    file = json.loads(streams.common.DATA.read_text())
+    file = json.loads(streams.judgement.DATA.read_text())
     numbers = streams.parameters_of(streams.left_out(tables, file, card))
     for table in tables:
         if table.card != card:
@@ -188,11 +188,11 @@ def test_errors_on_a_card_that_was_left_out(streams, tables, card):
 @pytest.mark.parametrize("name", ["ln", "softmax"])
 def test_rows_are_better_known_than_by_their_bytes(streams, tables, name):
     """Whose bandwidth times one number is fitted to the very table."""
-    file = json.loads(streams.common.DATA.read_text())
+    file = json.loads(streams.judgement.DATA.read_text())
     of = [table for table in tables if table.table == name]
 
     def roofline(table):
-        return streams.common.times_one_number(streams.roofline(table), table.seconds)
+        return streams.judgement.times_one_number(streams.roofline(table), table.seconds)
 
     ratios = [
         table.predicted(streams.parameters_of(streams.left_out(tables, file, table.card))) / table.seconds

@@ -96,7 +96,8 @@ def test_errors_on_measured_products(monkeypatch):
     products = importlib.import_module("vector_products")
     rows = products.cases(Path(MEASURED) / "neusight")
     times = (
-        products.times(products.counted(rows), rows, json.loads(products.common.DATA.read_text())) + products.LAUNCH[0]
+        products.times(products.counted(rows), rows, json.loads(products.judgement.DATA.read_text()))
+        + products.LAUNCH[0]
     )
     error = np.abs(times / np.array([row.seconds for row in rows]) - 1)
     for card in products.CARDS:
