@@ -153,7 +153,7 @@ void move_time(const Owner& caller, const std::map<Owner, double>& parts, HostPr
     op.time_ns = moved;
     *host.ops[region].time_ns -= moved;
     const auto same = std::ranges::find_if(host.ops, [&](const Pass::Op& other) {
-      return other.number == 0 && other.op == op.op && other.owner == owner;
+      return other.number == 0 && other.op == op.op && other.owner == op.owner;
     });
     if (same == host.ops.end()) {
       host.ops.push_back(std::move(op));
