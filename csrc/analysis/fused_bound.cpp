@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/memory_time.h"
 
@@ -43,11 +42,6 @@ double share_of_bytes(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-std::int64_t nanoseconds(double seconds) {
-  const double ns = seconds * 1e9;
-  return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
-}
-
 }  // namespace
 
 std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<ModuleSums>& inclusive) {
@@ -79,7 +73,7 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
     auto ns = saturating_add(tally.exposed.needed_ns, tally.exposed.hidden_ns);
     for (const auto& sum : sums[id]) {
       bounds[id].bytes = saturating_add(bounds[id].bytes, sum.bytes);
-      ns = saturating_add(ns, std::max(sum.compute_ns, nanoseconds(sum.memory_seconds)));
+      ns = saturating_add(ns, std::max(sum.compute_ns, rounded_ns(sum.memory_seconds)));
     }
     bounds[id].time_ns = ns;
   }

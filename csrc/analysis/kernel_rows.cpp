@@ -24,23 +24,13 @@ std::vector<std::int64_t> kernels_by_op(const ProfileData& data) {
   return kernels;
 }
 
-void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& row) {
+// Copies what kernels of devices and of compiled code have alike: where they ran, and their times.
+template <class Kernel>
+void copy_place_and_times(const Kernel& kernel, const ProfileData& data, KernelRow& row) {
   row.name = kernel.name;
-  row.kind = kKernelKindNames[static_cast<std::size_t>(kernel.kind)];
-  if (kernel.kind == KernelKind::copy) {
-    row.copied = std::string(kMemoryNames[static_cast<std::size_t>(kernel.from)]) + " to " +
-                 std::string(kMemoryNames[static_cast<std::size_t>(kernel.to)]);
-  }
-  row.module = data.modules[static_cast<std::size_t>(kernel.owner.module)].path;
+  row.module = data.modules[index_of(kernel.owner.module)].path;
   row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
   row.scope = path_of_region(data, kernel.owner.region);
-  row.op = kernel.op;
-  row.grid = kernel.grid;
-  row.block = kernel.block;
-  row.device = kernel.device;
-  row.in_graph = kernel.in_graph;
-  if (const auto architecture = architecture_in_name(kernel.name))
-    row.built_for = "sm_" + std::to_string(*architecture);
   row.total_ns = kernel.total_ns;
   row.instances = kernel.instances;
   if (kernel.instances > 0)
@@ -49,6 +39,22 @@ void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& 
   row.min_ns = kernel.min_ns;
   row.max_ns = kernel.max_ns;
   row.stddev_ns = kernel.stddev_ns;
+}
+
+void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& row) {
+  copy_place_and_times(kernel, data, row);
+  row.kind = kKernelKindNames[static_cast<std::size_t>(kernel.kind)];
+  if (kernel.kind == KernelKind::copy) {
+    row.copied = std::string(kMemoryNames[static_cast<std::size_t>(kernel.from)]) + " to " +
+                 std::string(kMemoryNames[static_cast<std::size_t>(kernel.to)]);
+  }
+  row.op = kernel.op;
+  row.grid = kernel.grid;
+  row.block = kernel.block;
+  row.device = kernel.device;
+  row.in_graph = kernel.in_graph;
+  if (const auto architecture = architecture_in_name(kernel.name))
+    row.built_for = "sm_" + std::to_string(*architecture);
   if (row.kind != "kernel") row.bytes = kernel.bytes;
 }
 
@@ -127,19 +133,8 @@ std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
 
 KernelRow row_of(const CompiledKernel& kernel, const ProfileData& data) {
   KernelRow row;
-  row.name = kernel.name;
+  copy_place_and_times(kernel, data, row);
   row.kind = kKernelKindNames[static_cast<std::size_t>(KernelKind::kernel)];
-  row.module = data.modules[index_of(kernel.owner.module)].path;
-  row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
-  row.scope = path_of_region(data, kernel.owner.region);
-  row.total_ns = kernel.total_ns;
-  row.instances = kernel.instances;
-  if (kernel.instances > 0)
-    row.average_ns = static_cast<double>(kernel.total_ns) / static_cast<double>(kernel.instances);
-  row.median_ns = kernel.median_ns;
-  row.min_ns = kernel.min_ns;
-  row.max_ns = kernel.max_ns;
-  row.stddev_ns = kernel.stddev_ns;
   for (const auto& op : kernel.ops) row.fused += (row.fused.empty() ? "" : ", ") + op;
   row.modules = with_shares(kernel, data);
   row.shared = kernel.parts.size() > 1;

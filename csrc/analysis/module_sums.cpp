@@ -6,15 +6,6 @@
 #include "core/median.h"
 
 namespace roofprof {
-namespace {
-
-bool is_below(ModuleId module, ModuleId above, const std::vector<Module>& modules) {
-  while (module >= 0 && module != above) module = modules[index_of(module)].parent;
-  return module == above;
-}
-
-}  // namespace
-
 void RunTimes::add(const std::vector<std::int64_t>& times) {
   if (times.empty()) return;
   if (by_run.empty()) {
@@ -86,7 +77,7 @@ std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, con
     if (holder < 0) continue;
     auto [region, fresh] = regions.try_emplace(holder);
     if (fresh) region->second.sums = inclusive[index_of(holder)];
-    if (is_below(static_cast<ModuleId>(id), holder, data.modules)) continue;
+    if (is_within(static_cast<ModuleId>(id), holder, data.modules)) continue;
     region->second.reaches_out = true;
     region->second.sums.add(self[id]);
   }

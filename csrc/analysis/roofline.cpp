@@ -29,11 +29,6 @@ std::int64_t moved_bytes(const OpBucket& bucket) {
   return bucket.link_bytes > 0 ? bucket.link_bytes : bucket.work.bytes();
 }
 
-std::int64_t rounded_ns(double seconds) {
-  const double ns = seconds * kNanosecondsPerSecond;
-  return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
-}
-
 DType largest_dtype(const std::array<double, kDTypeCount>& seconds) {
   return static_cast<DType>(std::max_element(seconds.begin(), seconds.end()) - seconds.begin());
 }
@@ -89,6 +84,11 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
 }
 
 }  // namespace
+
+std::int64_t rounded_ns(double seconds) {
+  const double ns = seconds * kNanosecondsPerSecond;
+  return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
+}
 
 std::string to_string(const Bound& bound) {
   switch (bound.kind) {

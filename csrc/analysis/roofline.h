@@ -15,6 +15,9 @@
 
 namespace roofprof {
 
+// Returns the seconds in nanoseconds, at most kSaturated.
+std::int64_t rounded_ns(double seconds);
+
 inline constexpr double kRoofBounds = 3;  // percent of the time: where the roofs explain less, none of them bounds
 
 // What the roofs say of some work. Additive over buckets.

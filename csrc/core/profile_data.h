@@ -63,6 +63,12 @@ struct Module {
   bool operator==(const Module&) const = default;
 };
 
+// Returns whether the module is `above` or one of those below it.
+inline bool is_within(ModuleId module, ModuleId above, const std::vector<Module>& modules) {
+  while (module >= 0 && module != above) module = modules[index_of(module)].parent;
+  return module == above;
+}
+
 // All calls of one op in one module and phase with one signature; the unit that everything is summed from.
 struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"

@@ -48,11 +48,6 @@ KernelTimes times_of(const Pass& pass, const std::vector<CompiledGraph>& graphs)
   return times;
 }
 
-bool lies_within(ModuleId module, ModuleId above, const std::vector<Module>& modules) {
-  while (module >= 0 && module != above) module = modules[index_of(module)].parent;
-  return module >= 0;
-}
-
 // Several modules of one class may run the same graph. Its parts are known by those that it was compiled for: these are
 // the modules at the same places below the one that called it.
 class Places {
@@ -65,7 +60,7 @@ class Places {
   // is none.
   ModuleId below(ModuleId caller, ModuleId part, const std::set<ModuleId>& callers) const {
     if (part < 0) return caller;
-    if (lies_within(part, caller, modules_)) return part;
+    if (is_within(part, caller, modules_)) return part;
     auto base = part;
     while (base >= 0 && !callers.contains(base)) base = modules_[index_of(base)].parent;
     if (base < 0 || base == caller) return part;
@@ -78,7 +73,7 @@ class Places {
 
   // The innermost module that holds both.
   ModuleId around(ModuleId a, ModuleId b) const {
-    while (a >= 0 && !lies_within(b, a, modules_)) a = modules_[index_of(a)].parent;
+    while (a >= 0 && !is_within(b, a, modules_)) a = modules_[index_of(a)].parent;
     return a;
   }
 
@@ -163,19 +158,12 @@ void move_time(const Owner& caller, const std::map<Owner, double>& parts, HostPr
   }
 }
 
-std::size_t median_of(const std::vector<Pass>& passes) {
-  std::vector<std::size_t> order(passes.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return passes[i].wall_ns; });
-  return order[(order.size() - 1) / 2];
-}
-
 }  // namespace
 
 KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
   const auto& passes = observed.kernel_passes;
   if (passes.empty() || observed.graphs.empty() || host.chosen < 0) return {};
-  const auto& pass = passes[median_of(passes)];
+  const auto& pass = passes[static_cast<std::size_t>(median_pass(passes))];
   const auto region_ns = times_of_regions(pass);
   const auto chosen = times_of(pass, observed.graphs);
   std::map<KernelPlace, std::vector<std::int64_t>> all;

@@ -134,14 +134,6 @@ std::optional<Note> note_on_differentiated(const Pass& counting, const std::vect
 
 namespace {
 
-std::int64_t median_pass(const std::vector<Pass>& timed) {
-  if (timed.empty()) return -1;
-  std::vector<std::size_t> order(timed.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return timed[a].wall_ns < timed[b].wall_ns; });
-  return static_cast<std::int64_t>(order[(order.size() - 1) / 2]);
-}
-
 std::vector<ModuleTime> module_times(const Pass& counting, const std::vector<Pass>& timed) {
   std::map<Owner, ModuleTime> times;
   const auto entry = [&](const Pass::Clock& clock) -> ModuleTime& {
@@ -250,6 +242,14 @@ std::optional<Note> set_tracing_aside(RunRecord& observed) {
                    counted(calls, "operator call") +
                        " on tensors without data (fake, or on the meta device) computed shapes or traced code: they "
                        "are left out, as the call itself has data");
+}
+
+std::int64_t median_pass(const std::vector<Pass>& timed) {
+  if (timed.empty()) return -1;
+  std::vector<std::size_t> order(timed.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return timed[a].wall_ns < timed[b].wall_ns; });
+  return static_cast<std::int64_t>(order[(order.size() - 1) / 2]);
 }
 
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,

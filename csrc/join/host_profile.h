@@ -49,11 +49,13 @@ struct HostProfile {
 // shape inference), and are not part of the call's work. Does so in all passes, and returns a note.
 std::optional<Note> set_tracing_aside(RunRecord& observed);
 
-// Calls and work come from `counting`, times from the pass of `timed` whose wall time is the median (the lower one of
-// an even number), spreads from all of them. Ops that only that timed pass has are added by TorchScript's executor
-// alone (other_ops); where the pass ran compiled code, its time stands on the row of the region
-// (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which is never repeated.
-// `by_kernel`: the time of kernels in compiled code will be moved to modules (compiled_kernels.h).
+// Returns the index of the pass whose wall time is the median, the lower one of an even number; -1 without passes.
+std::int64_t median_pass(const std::vector<Pass>& timed);
+
+// Calls and work come from `counting`, times from the median pass of `timed`, spreads from all of them. Ops that only
+// that timed pass has are added by TorchScript's executor alone (other_ops); where the pass ran compiled code, its time
+// stands on the row of the region (compiled_regions.h). `modules` has the regions' rows. `in_block`: of a block, which
+// is never repeated. `by_kernel`: the time of kernels in compiled code will be moved to modules (compiled_kernels.h).
 HostProfile host_profile(std::vector<Module> modules, const Pass& counting, const std::vector<Pass>& timed,
                          bool in_block, const std::vector<PackageCalls>& packages = {}, bool by_kernel = false);
 

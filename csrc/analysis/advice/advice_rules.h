@@ -30,14 +30,18 @@ struct AdviceReason {
   NamedFigures figures;
 };
 
-// A rule with its sentence. Halving less than a twentieth of the time gains less than times usually scatter from run to
-// run. The ops and modules that a sentence is about precede it: "aten::conv2d in stem and 3 more modules".
+// The share of the total's time below which a rule is silent: halving less gains less than times usually scatter from
+// run to run.
+inline constexpr double kLeastShare = 0.05;
+
+// A rule with its sentence. The ops and modules that a sentence is about precede it: "aten::conv2d in stem and 3 more
+// modules".
 struct AdviceRule {
   std::string_view name;
   std::optional<AdviceReason> (*reason)(const AdviceCase&);
   std::string (*sentence)(const AdviceCase& largest, const NamedFigures& figures);
   std::string_view source;
-  double least_share = 0.05;    // share of the total's time below which the rule is silent
+  double least_share = kLeastShare;
   bool around_model = false;    // it also holds for code outside of the model
   std::string_view about = {};  // what stands before its sentence; empty: the ops that it holds for
   bool names_modules = true;

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "analysis/advice/advice_case.h"
+#include "analysis/advice/advice_rules.h"
 #include "core/phrases.h"
 
 namespace roofprof {
 namespace {
-
-constexpr double kLeastShare = 0.05;  // of the total's time
 
 // Returns the time of a row that fusing all of its ops could save: by the roofs, and no more than it took. A row that
 // is slower than its roofs for other reasons keeps these.

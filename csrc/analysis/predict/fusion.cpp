@@ -12,7 +12,8 @@ namespace roofprof {
 
 namespace {
 
-// What it reads lies in memory: it reads elements several times.
+// Returns whether the op can read what a chain holds in registers. Pooling and interpolation read elements several
+// times, so these lie in memory.
 bool joins(const OpFeatures& op) { return op.op != OpClass::pooling && op.op != OpClass::interpolation; }
 
 bool can_fuse(const OpFeatures& op) {
@@ -21,9 +22,9 @@ bool can_fuse(const OpFeatures& op) {
           op.op == OpClass::reduction || op.op == OpClass::copy || op.op == OpClass::concatenation || !joins(op));
 }
 
-// What an op made: a tensor of so many elements, as it was before anything was fused.
+// The tensor that an op made, as it was before anything was fused.
 struct ChainTensor {
-  std::size_t place = 0;  // of the op
+  std::size_t place = 0;  // of the op that made it
   std::int64_t elements = 0;
   double bytes = 0;  // that it wrote
 };
@@ -72,11 +73,6 @@ class Chains {
 
   ModuleId parent_of(ModuleId module) const { return data_.modules[index_of(module)].parent; }
 
-  bool is_within(ModuleId module, ModuleId outer) const {
-    while (module >= 0 && module != outer) module = parent_of(module);
-    return module == outer;
-  }
-
   static bool is_sum(const std::vector<Shape>& shapes, std::int64_t elements) {
     return operands_of_size(shapes, elements) > 1;
   }
@@ -100,15 +96,15 @@ class Chains {
     return static_cast<double>((every ? operands : 1) * before_->elements) / all;
   }
 
-  // Returns whether the op takes, beside the tensor that the chain has reduced, what was found of its rows: it is held
-  // in registers, or expanded to the tensor's size.
+  // Returns whether the op takes the tensor that the chain has reduced together with the statistics of its rows. These
+  // are held in registers, or expanded to the tensor's size.
   bool takes_statistics_of_rows(const std::vector<Shape>& shapes) const {
     const auto largest = largest_of(shapes);
     return reduces_ && largest == reduced_ && before_->elements < largest && shapes.size() > 1 &&
            operands_of_size(shapes, largest) + operands_of_size(shapes, before_->elements) > 1;
   }
 
-  // Returns whether the op takes, beside a tensor, what a reduction of the chain found of its columns.
+  // Returns whether the op takes a tensor together with the statistics of its columns, which the chain has computed.
   bool takes_statistics_of_columns(const std::vector<Shape>& shapes) const {
     if (!reduces_) return false;
     const auto largest = largest_of(shapes);
@@ -117,7 +113,7 @@ class Chains {
            });
   }
 
-  // What an op reads that is not the chain's last result has been written.
+  // An op can read a result from before the chain's last one only if it was written: counts that write again.
   void write_again(const std::vector<Shape>& shapes) {
     for (const auto& shape : shapes) {
       const auto elements = elements_of(shape);
@@ -159,8 +155,8 @@ class Chains {
     features_[before_->place].write_bytes /= 2;
   }
 
-  // Calls that share a bucket stand where the first of them ran. The chain's end may be what a later one reads: of a
-  // module beside it (an activation that is called twice), or of the module around it, which ends (a residual sum).
+  // Calls that share a bucket stand where the first of them ran. A later call may read the chain's last result: a call
+  // of a sibling module (an activation that is called twice), or of the parent module that ends here (a residual sum).
   void join_later_call(ModuleId outer, bool outer_ends) {
     const auto found = later_calls_.find(before_->elements);
     if (found == later_calls_.end() || found->second.place == before_->place) return;
@@ -178,9 +174,10 @@ class Chains {
     calls -= before.calls;
   }
 
-  // What a module's own op makes in the last of several calls is the module's result, which the op behind it reads.
+  // Where a module calls an op of its own several times, the last call makes the module's result, and the next op reads
+  // it.
   void leave_modules(ModuleId next, double calls) {
-    for (auto module = module_; module >= 0 && !is_within(next, module); module = parent_of(module)) {
+    for (auto module = module_; module >= 0 && !is_within(next, module, data_.modules); module = parent_of(module)) {
       if (before_) join_later_call(module, true);
       const auto own = last_of_.find(module);
       if (own != last_of_.end() && features_[own->second.place].calls > calls) before_ = own->second;
