@@ -1,4 +1,4 @@
-"""Measures how much faster 20 models get on a CPU by roofprof's advice: autocast to bf16, channels_last, and both.
+"""Measures how much faster models get on a CPU by roofprof's advice: autocast to bf16, channels_last, and both.
 
 Each round runs every variant of a model once, so that what slows the machine for a while slows all of them; a variant's
 figure is the median over the rounds of plain time / its time: 2.0 is twice as fast. With one thread, which is the
@@ -16,32 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from common import environment, print_table, seconds
+from common import autocast, environment, print_table, seconds
 from torch import Tensor, nn
+from zoo import all_models
 
 import roofprof
-
-_IMAGES = {
-    "torchvision": (
-        "resnet18",
-        "resnet50",
-        "resnext50_32x4d",
-        "wide_resnet50_2",
-        "mobilenet_v2",
-        "mobilenet_v3_large",
-        "efficientnet_b0",
-        "regnet_y_400mf",
-        "densenet121",
-        "shufflenet_v2_x1_0",
-        "squeezenet1_1",
-        "vgg11",
-        "convnext_tiny",
-        "vit_b_16",
-        "swin_t",
-    ),
-    "timm": ("mixer_b16_224", "mobilevit_s"),
-}
-_TEXTS = ("bert", "gpt2", "t5")
 
 
 def main() -> None:
@@ -54,7 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    known = _all_models()
+    known = all_models()
     names = options.models.split(",") if options.models else list(known)
     print(environment())
     peak = _peak(options.threads)
@@ -70,42 +49,6 @@ def main() -> None:
     print_table(["model", "plain ms", "%fp32", *speed_ups], rows)
 
 
-def _all_models() -> dict[str, Callable[[], tuple[nn.Module, Tensor]]]:
-    """Return functions that make each model and its input."""
-    made = {name: _maker_of_images(library, name) for library, names in _IMAGES.items() for name in names}
-    return made | {name: _maker_of_texts(name) for name in _TEXTS}
-
-
-def _maker_of_images(library: str, name: str) -> Callable[[], tuple[nn.Module, Tensor]]:
-    def make() -> tuple[nn.Module, Tensor]:
-        if library == "timm":
-            import timm
-
-            model = timm.create_model(name, pretrained=False)
-        else:
-            import torchvision
-
-            model = torchvision.models.get_model(name, weights=None)
-        size = 256 if name == "mobilevit_s" else 224
-        return model.eval(), torch.randn(1, 3, size, size)
-
-    return make
-
-
-def _maker_of_texts(name: str) -> Callable[[], tuple[nn.Module, Tensor]]:
-    def make() -> tuple[nn.Module, Tensor]:
-        import transformers
-
-        configs = {
-            "bert": lambda: transformers.BertModel(transformers.BertConfig(num_hidden_layers=6)),
-            "gpt2": lambda: transformers.GPT2Model(transformers.GPT2Config(n_layer=6)),
-            "t5": lambda: transformers.T5EncoderModel(transformers.T5Config(num_layers=6)),
-        }
-        return configs[name]().eval(), torch.randint(0, 30_000, (1, 128))
-
-    return make
-
-
 def _measured(
     make: Callable[[], tuple[nn.Module, Tensor]], rounds: int, options: argparse.Namespace
 ) -> tuple[dict[str, float], float]:
@@ -115,12 +58,12 @@ def _measured(
     is_image = given.dim() == 4
     variants: dict[str, Callable[[], Any]] = {
         "plain": lambda: model(given),
-        "autocast": lambda: _autocast(model, given),
+        "autocast": lambda: autocast(model, given),
     }
     if is_image:
         last, given_last = (thing.to(memory_format=torch.channels_last) for thing in (last, given_last))
         variants["channels_last"] = lambda: last(given_last)
-        variants["both"] = lambda: _autocast(last, given_last)
+        variants["both"] = lambda: autocast(last, given_last)
     if options.compile:
         compiled = torch.compile(model)
         variants["compile"] = lambda: compiled(given)
@@ -139,11 +82,6 @@ def _measured(
 
 def _ratio(plain: Sequence[float], taken: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(plain, taken, strict=True))
-
-
-def _autocast(model: nn.Module, given: Tensor) -> object:
-    with torch.autocast("cpu", torch.bfloat16):
-        return model(given)
 
 
 def _floating_operations(model: nn.Module, given: Tensor) -> int:

@@ -33,6 +33,12 @@ def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_c
     return clock() - start
 
 
+def autocast(model: torch.nn.Module, given: torch.Tensor) -> object:
+    """Return what the model makes of the input where products are computed in bf16."""
+    with torch.autocast("cpu", torch.bfloat16):
+        return model(given)
+
+
 def paired_ratio(times: Sequence[float], plain: Sequence[float]) -> float:
     """The median of the ratios within each round: what slows the machine for a while slows both sides of a pair."""
     return statistics.median(a / b for a, b in zip(times, plain, strict=True))

@@ -9,6 +9,9 @@ function(roofprof_compile_options target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000>)
   # Calls between roofprof's own functions are not interposed: they go straight there.
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  # Some compilers link libstdc++ statically. Its functions must not be seen by another library of the process, which would
+  # use them with the data of the libstdc++ that torch brings, and crash.
+  target_link_options(${target} PRIVATE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a>)
   if(ROOFPROF_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${ROOFPROF_SANITIZE} -fno-omit-frame-pointer)
     # With the address sanitizer's checks, gcc 12 takes members of std::regex for uninitialised.

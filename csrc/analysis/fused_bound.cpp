@@ -51,10 +51,7 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
     if (!bucket.costed) continue;
     const auto compute_ns = roof_shares(bucket, data.ceilings).compute_time_ns;
     const auto seconds = seconds_of(bucket, data.ceilings);
-    std::size_t levels = 0;
-    for (auto module = bucket.owner.module; module >= 0; module = data.modules[index_of(module)].parent) ++levels;
-    auto module = bucket.owner.module;
-    for (const auto& crossing : by_level(bucket.crossings, levels)) {
+    for_each_crossing(bucket, data.modules, [&](ModuleId module, const Crossing& crossing) {
       auto& sum = sums[index_of(module)][static_cast<std::size_t>(bucket.owner.phase)];
       // A predicted op may move less than the one that was counted.
       const auto read = std::min(crossing.read_bytes, bucket.work.read_bytes);
@@ -63,8 +60,7 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
       sum.compute_ns = saturating_add(sum.compute_ns, compute_ns);
       sum.memory_seconds += seconds.read * share_of_bytes(read, bucket.work.read_bytes) +
                             seconds.write * share_of_bytes(written, bucket.work.write_bytes);
-      module = data.modules[index_of(module)].parent;
-    }
+    });
   }
   std::vector<FusedBound> bounds(data.modules.size());
   for (std::size_t id = 0; id < bounds.size(); ++id) {

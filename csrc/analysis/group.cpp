@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "analysis/device_sums.h"
 #include "analysis/roofline.h"
@@ -42,13 +43,15 @@ const Key& key_named(const std::string& name) {
   }
   std::string known;
   for (const auto& key : kKeys) add_item(known, key.name);
-  throw std::invalid_argument("cannot group by '" + name + "'; the keys are " + known);
+  throw std::invalid_argument("cannot group by '" + name + "'; the keys are " + known +
+                              "; tables by kernel, rank, collective and memory stand alone");
 }
 
 struct Group {
   std::vector<std::string> keys;
   std::int64_t calls = 0;
   Tally tally;
+  Tally compared;  // what took the group's time: of compiled code the ops that it ran, which are in other groups too
   DeviceSums device;
   bool apart = true;  // false: launches of these ops cannot be told from those of other groups
 };
@@ -69,6 +72,33 @@ class Groups {
     }
   }
 
+  // Ops that ran in compiled code have no time, and launched nothing on a device. What they needed is compared with the
+  // time of that code. On a device other ops may launch nothing, too: outside of compiled code they stand for
+  // themselves.
+  void add_compiled() {
+    Regions regions;
+    for (const auto& bucket : data_.ops) {
+      if (bucket.op == kCompiledRegion && bucket.time_ns) {
+        regions.try_emplace({bucket.owner.module, bucket.owner.phase}, &bucket);
+      }
+    }
+    if (regions.empty()) return;
+    std::set<std::pair<Owner, std::string_view>> launched;
+    for (const auto& kernel : data_.kernels) {
+      if (kernel.bucket < 0) {
+        launched.emplace(kernel.owner, kernel.op);
+      } else {
+        const auto& op = data_.ops[static_cast<std::size_t>(kernel.bucket)];
+        launched.emplace(op.owner, op.op);
+      }
+    }
+    for (const auto& bucket : data_.ops) {
+      const bool timed = data_.device_timed ? launched.contains({bucket.owner, bucket.op}) : bucket.time_ns.has_value();
+      const auto* region = timed || is_time_of_region(bucket.op) ? nullptr : region_of(bucket.owner, regions);
+      groups_[find(region == nullptr ? bucket : *region)].compared.add(bucket, data_.ceilings);
+    }
+  }
+
   void add_kernels() {
     for (const auto& kernel : data_.kernels) {
       if (kernel.op.empty()) continue;
@@ -84,13 +114,28 @@ class Groups {
   std::vector<Group> take() { return std::move(groups_); }
 
  private:
+  using Regions = std::map<std::pair<ModuleId, Phase>, const OpBucket*>;
+
+  // The compiled code that ran an op of that owner: that of the nearest module around it, of the same phase if there is
+  // one; else on a host any, so that all groups together have all work, and on a device none (null).
+  const OpBucket* region_of(const Owner& owner, const Regions& regions) const {
+    for (const bool in_phase : {true, false}) {
+      for (auto module = owner.module; module >= 0; module = data_.modules[index_of(module)].parent) {
+        const auto found =
+            in_phase ? regions.find({module, owner.phase}) : regions.lower_bound({module, Phase::forward});
+        if (found != regions.end() && found->first.first == module) return found->second;
+      }
+    }
+    return data_.device_timed ? nullptr : regions.begin()->second;
+  }
+
   std::size_t find(const OpBucket& bucket) {
     std::vector<std::string> values;
     values.reserve(keys_.size());
     for (const Key* key : keys_) values.push_back(key->value(data_, bucket));
     const auto [position, is_new] = index_.try_emplace(std::move(values), groups_.size());
     if (is_new) {
-      groups_.push_back({position->first, 0, {}, {}, true});
+      groups_.push_back({position->first, 0, {}, {}, {}, true});
       groups_.back().device.measured = reader_.nothing();
     }
     return position->second;
@@ -132,6 +177,19 @@ Timing timing_of(const Group& group, bool on_device) {
   return timing;
 }
 
+void compare(const Group& group, const Timing& timing, const Ceilings& ceilings, Figures& row) {
+  const auto compared = derive_figures(group.compared, timing, ceilings);
+  row.compute_time_ns = compared.compute_time_ns;
+  row.memory_time_ns = compared.memory_time_ns;
+  row.lower_bound_time_ns = compared.lower_bound_time_ns;
+  row.wasted_time_ns = compared.wasted_time_ns;
+  row.percent_of_roof = compared.percent_of_roof;
+  row.bound = compared.bound;
+  if (row.bytes == 0 && row.flops == 0) return;  // compiled code, whose work stands with its ops
+  row.achieved_flops = compared.achieved_flops;
+  row.achieved_bandwidth = compared.achieved_bandwidth;
+}
+
 }  // namespace
 
 std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, std::span<const std::string> keys) {
@@ -139,6 +197,7 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
   Groups groups(data, keys);
   groups.add_ops();
   if (on_device) groups.add_kernels();
+  groups.add_compiled();
 
   std::vector<GroupRow> rows;
   for (Group& group : groups.take()) {
@@ -147,6 +206,7 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
     if (on_device) group.tally.op_time_ns = timing.time_ns;
     static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.ceilings, data.common_error);
     if (on_device && group.apart) add_device_figures(group.device, row);
+    if (group.compared.buckets > 0) compare(group, timing, data.ceilings, row);
     row.keys = std::move(group.keys);
     for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
     row.calls = group.calls;

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "analysis/derivations.h"
 #include "analysis/exposed.h"
 #include "analysis/group.h"
+#include "analysis/kernel_rows.h"
+#include "analysis/roofline.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"
 
@@ -38,6 +42,32 @@ GroupRow exposed_communication(const std::string& module, const Exposed& exposed
   return row;
 }
 
+// Kernels of compiled code, in place of the op "compiled region", whose work is that of other ops.
+void put_kernels(const ProfileData& data, std::vector<GroupRow>& hotspots) {
+  if (data.compiled_kernels.empty()) return;
+  std::erase_if(hotspots, [](const GroupRow& row) { return row.op == kCompiledRegion && row.time_ns; });
+  struct Sum {
+    Tally tally;
+    std::int64_t time_ns = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;  // by module and name
+  for (const auto& kernel : data.compiled_kernels) {
+    auto& sum = sums[{data.modules[index_of(kernel.owner.module)].path, kernel.name}];
+    sum.tally.add(bucket_of(kernel), data.ceilings);
+    sum.time_ns = saturating_add(sum.time_ns, kernel.total_ns);
+  }
+  for (const auto& [key, sum] : sums) {
+    GroupRow row;
+    Timing timing;
+    timing.time_ns = sum.time_ns;
+    static_cast<Figures&>(row) = derive_figures(sum.tally, timing, data.ceilings);
+    row.module = key.first;
+    row.op = key.second;
+    row.keys = {key.first, key.second};
+    hotspots.push_back(std::move(row));
+  }
+}
+
 // By module: the time of its collectives' ops less that in which communication was exposed, in these ops or outside of
 // them. What a device's kernels were launched by is its ops' time.
 std::vector<std::int64_t> communication_left(const ProfileData& data, const std::vector<Exposed>& exposed) {
@@ -61,8 +91,8 @@ GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t commun
   return outside;
 }
 
-std::vector<GroupRow> top_hotspots(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
-                                   std::size_t most) {
+std::vector<GroupRow> ops_in_modules(const ProfileData& data, const std::vector<RooflineRow>& rows,
+                                     const Figures& total) {
   record_derivation("hotspots", data);
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
@@ -78,8 +108,13 @@ std::vector<GroupRow> top_hotspots(const ProfileData& data, const std::vector<Ro
     outside.keys = {rows[i].path, *outside.op};
     if (exposed) hotspots.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
   }
+  put_kernels(data, hotspots);
   // Which of their time is waste is in what was exposed.
   if (exposed) std::erase_if(hotspots, [](const GroupRow& row) { return is_communication(*row.op); });
+  return hotspots;
+}
+
+std::vector<GroupRow> most_wasting(std::vector<GroupRow> hotspots, std::size_t most) {
   // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
   const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
   std::erase_if(hotspots, [&](const auto& row) { return wasted(row) <= 0; });

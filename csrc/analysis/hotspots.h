@@ -18,12 +18,15 @@ inline constexpr std::size_t kMostWasting = 5;
 inline constexpr std::string_view kOutsideOps = "(outside ops)";
 inline constexpr std::string_view kExposedCommunication = "(exposed communication)";
 
-// The `most` pairs of module and op with the most wasted time, the largest first; their time is the module's own. Ops
-// without a roof stand where all of their time would be wasted. Empty where nothing has a roof. What a module spends
+// The pairs of module and op; their time is the module's own. Empty where nothing has a roof. What a module spends
 // outside of its ops stands beside them, and apart from it what of that, or in ops of collectives, was exposed
 // communication.
-std::vector<GroupRow> top_hotspots(const ProfileData& data, const std::vector<RooflineRow>& rows, const Figures& total,
-                                   std::size_t most);
+std::vector<GroupRow> ops_in_modules(const ProfileData& data, const std::vector<RooflineRow>& rows,
+                                     const Figures& total);
+
+// The `most` of them with the most wasted time, the largest first. Ops without a roof stand where all of their time
+// would be wasted. What wastes nothing is left out.
+std::vector<GroupRow> most_wasting(std::vector<GroupRow> hotspots, std::size_t most);
 
 // What ran, or waited, outside of ops: a row under the op "(outside ops)". `figures` are those of a module itself, or
 // the total's. Nothing is known of it where ops have no times: its time is 0 there. `communication_ns`: what of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "analysis/derivations.h"
@@ -10,6 +11,7 @@
 #include "analysis/measured.h"
 #include "analysis/roofline.h"
 #include "analysis/within.h"
+#include "core/phrases.h"
 
 namespace roofprof {
 
@@ -121,48 +123,93 @@ std::array<double, kDTypeCount> operations_of(const Work& work) {
   return operations;
 }
 
+std::string name_of_module(ModuleId id, const ProfileData& data) {
+  return id == kModel ? "(model)" : data.modules[index_of(id)].path;
+}
+
 std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
   std::string text;
   for (const auto& part : kernel.parts) {
-    if (!text.empty()) text += ", ";
-    text += part.module == kModel ? "(model)" : data.modules[index_of(part.module)].path;
-    if (kernel.parts.size() > 1) text += " " + std::to_string(std::llround(100 * part.share)) + "%";
+    auto item = name_of_module(part.module, data);
+    if (kernel.parts.size() > 1) item += " " + std::to_string(std::llround(100 * part.share)) + "%";
+    add_item(text, item);
   }
   return text;
+}
+
+// Holds what is known of the kernel's work against the roofs.
+void add_own_work(const OpBucket& kernel, const ProfileData& data, KernelRow& row) {
+  row.bytes = kernel.work.bytes();
+  row.incomplete = kernel.work.lower_limit;
+  if (row.percent_of_roof) return;  // by what was measured
+  Tally tally;
+  tally.add(kernel, data.ceilings);
+  Timing timing;
+  timing.time_ns = row.total_ns;
+  const Figures figures = derive_figures(tally, timing, data.ceilings);
+  row.lower_bound_time_ns = figures.lower_bound_time_ns;
+  row.percent_of_roof = figures.percent_of_roof;
+  row.bound = figures.bound;
+  if (row.incomplete) return;
+  row.flops = kernel.work.flops();
+  row.intensity = figures.intensity;
+  row.achieved_flops = figures.achieved_flops;
+}
+
+// `is_whole`: the row has all of the kernel's time.
+void add_compiled(const CompiledKernel& kernel, const ProfileData& data, bool is_whole, KernelRow& row) {
+  row.fused = listed(kernel.ops);
+  row.modules = with_shares(kernel, data);
+  row.shared = kernel.parts.size() > 1;
+  row.code = kernel.code;
+  row.source = kernel.source;
+  if (!kernel.costed || !is_whole) return;
+  add_own_work(bucket_of(kernel), data, row);
+  if (!row.incomplete) row.unfused_bytes = kernel.unfused_bytes;
 }
 
 KernelRow row_of(const CompiledKernel& kernel, const ProfileData& data) {
   KernelRow row;
   copy_place_and_times(kernel, data, row);
   row.kind = kKernelKindNames[static_cast<std::size_t>(KernelKind::kernel)];
-  for (const auto& op : kernel.ops) row.fused += (row.fused.empty() ? "" : ", ") + op;
-  row.modules = with_shares(kernel, data);
-  row.shared = kernel.parts.size() > 1;
-  row.code = kernel.code;
-  row.source = kernel.source;
-  if (!kernel.costed) return row;
-  row.bytes = kernel.work.bytes();
-  row.unfused_bytes = kernel.unfused_bytes;
-  row.flops = kernel.work.flops();
+  add_compiled(kernel, data, true, row);
+  return row;
+}
+
+// Returns the path of the innermost module around, past regions; empty: there is none.
+std::string module_around(ModuleId id, const ProfileData& data) {
+  while (id >= 0 && data.modules[index_of(id)].type == kRegionType) id = data.modules[index_of(id)].parent;
+  return id < 0 || id == kOutside ? "" : name_of_module(id, data);
+}
+
+// A kernel of compiled code, and how many rows of a device's kernels it has.
+struct OnDevice {
+  const CompiledKernel* kernel = nullptr;
+  std::int64_t rows = 0;
+};
+
+std::map<std::int64_t, OnDevice> compiled_on_device(const ProfileData& data) {
+  std::map<std::int64_t, OnDevice> by_id;
+  for (const auto& kernel : data.compiled_kernels) {
+    if (kernel.id > 0) by_id[kernel.id].kernel = &kernel;
+  }
+  for (const auto& kernel : data.kernels) {
+    if (const auto known = by_id.find(kernel.compiled); known != by_id.end()) ++known->second.rows;
+  }
+  return by_id;
+}
+
+}  // namespace
+
+OpBucket bucket_of(const CompiledKernel& kernel) {
   OpBucket bucket;
   bucket.op = kernel.name;
   bucket.owner = kernel.owner;
   bucket.calls = kernel.instances;
   bucket.work = kernel.work;
-  Tally tally;
-  tally.add(bucket, data.ceilings);
-  Timing timing;
-  timing.time_ns = kernel.total_ns;
-  const Figures figures = derive_figures(tally, timing, data.ceilings);
-  row.intensity = figures.intensity;
-  row.achieved_flops = figures.achieved_flops;
-  row.lower_bound_time_ns = figures.lower_bound_time_ns;
-  row.percent_of_roof = figures.percent_of_roof;
-  row.bound = figures.bound;
-  return row;
+  bucket.costed = kernel.costed;
+  return bucket;
 }
-
-}  // namespace
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
   record_derivation("kernels", data);
@@ -170,6 +217,7 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
   for (const auto& kernel : data.kernels) all_ns = saturating_add(all_ns, kernel.total_ns);
   const auto by_op = kernels_by_op(data);
   const CounterReader reader(data.counters);
+  const auto compiled = compiled_on_device(data);
   std::vector<KernelRow> rows;
   rows.reserve(data.kernels.size());
   for (const auto& kernel : data.kernels) {
@@ -180,17 +228,29 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     auto operations = reader.operations(kernel);
     if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
       const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
-      if (op.costed && !op.work.lower_limit) {
+      if (op.costed && !op.work.lower_limit && !is_time_of_region(op.op)) {
         row.flops = op.work.flops();
         if (!operations) operations = operations_of(op.work);
       }
     }
     add_measured(reader.read(kernel), row);
     add_roof(operations, data.ceilings, row);
+    if (const auto known = compiled.find(kernel.compiled); known != compiled.end()) {
+      add_compiled(*known->second.kernel, data, known->second.rows == 1, row);
+      continue;
+    }
+    if (kernel.bucket < 0) continue;
+    const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
+    if (op.fused.empty()) continue;
+    row.fused = listed(op.fused);
+    row.code = op.code;
+    row.modules = module_around(op.owner.module, data);
+    if (op.costed && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) add_own_work(op, data, row);
   }
   std::int64_t compiled_ns = 0;
   for (const auto& kernel : data.compiled_kernels) compiled_ns = saturating_add(compiled_ns, kernel.total_ns);
   for (const auto& kernel : data.compiled_kernels) {
+    if (kernel.id > 0) continue;
     auto& row = rows.emplace_back(row_of(kernel, data));
     if (compiled_ns > 0)
       row.percent_of_time = 100.0 * static_cast<double>(kernel.total_ns) / static_cast<double>(compiled_ns);

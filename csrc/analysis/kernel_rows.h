@@ -10,4 +10,7 @@ namespace roofprof {
 // In the data's order.
 std::vector<KernelRow> kernel_rows(const ProfileData& data);
 
+// Returns a kernel of compiled code as if it were one op, without its time.
+OpBucket bucket_of(const CompiledKernel& kernel);
+
 }  // namespace roofprof

@@ -1,6 +1,7 @@
 #include "analysis/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -237,6 +238,19 @@ std::vector<bool> modules_shared_above(const ProfileData& data) {
   return shared;
 }
 
+// Of the kernels that count for a module above, the time that is each subtree's share by work.
+std::vector<double> shared_times(const ProfileData& data) {
+  std::vector<double> times(data.modules.size());
+  for (const auto& kernel : data.compiled_kernels) {
+    for (const auto& part : kernel.parts) {
+      const auto ns = part.share * static_cast<double>(kernel.total_ns);
+      auto id = part.module;
+      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) times[index_of(id)] += ns;
+    }
+  }
+  return times;
+}
+
 }  // namespace
 
 bool threads_overlap(const ProfileData& data, const RooflineRow& total) {
@@ -289,6 +303,7 @@ void check_consistent(const ProfileData& data) {
   check_events(data);
   check_regions(data);
   check_collectives(data);
+  check_memory(data);
   check_ranks(data);
   if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
@@ -347,6 +362,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto busy = device_times(data);
   const auto fused = fused_bounds(data, inclusive);
   const auto shared = modules_shared_above(data);
+  const auto shared_ns = shared_times(data);
   std::vector<std::int64_t> depth(data.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : row_modules(data)) {  // a row's parent has one
@@ -365,6 +381,7 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if ((region != regions.end() && region->second.reaches_out) || (shared[index_of(id)] && !in_region)) {
       static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
     }
+    if (!data.compiled_kernels.empty()) row.shared_time_ns = std::llround(shared_ns[index_of(id)]);
     if (!fused.empty()) add_fused_figures(fused[index_of(id)], row);
     if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
     copy_facts(module, row);

@@ -193,6 +193,8 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   part.device_times.clear();
   part.busy_ns = 0;
   part.peak_memory.reset();
+  part.alive_at_peak.clear();
+  part.memory_timeline = {};
   if (part.runs.chosen < 0) {
     for (auto& bucket : part.ops) bucket.time_ns.reset();
   }

@@ -33,6 +33,22 @@ void check_events(const ProfileData& data) {
   }
 }
 
+void check_memory(const ProfileData& data) {
+  const auto is_module = [&](ModuleId module) { return module >= 0 && module < std::ssize(data.modules); };
+  for (const auto& alive : data.alive_at_peak) {
+    if (!is_module(alive.module) || alive.storages < 0 || alive.bytes < 0) {
+      throw std::invalid_argument("memory at the peak belongs to no module of the profile, or is negative");
+    }
+  }
+  const auto& timeline = data.memory_timeline;
+  for (const auto& point : timeline.points) {
+    if (!is_module(point.module)) throw std::invalid_argument("a point of memory's timeline belongs to no module");
+  }
+  if (timeline.ops_per_point < 0 || timeline.peak_point < -1 || timeline.peak_point >= std::ssize(timeline.points)) {
+    throw std::invalid_argument("memory's timeline has its peak outside of its points");
+  }
+}
+
 void check_collectives(const ProfileData& data) {
   const auto is_in = [](std::int64_t index, const auto& list) { return index >= 0 && index < std::ssize(list); };
   for (const auto& bucket : data.collectives.collectives) {

@@ -8,6 +8,9 @@ namespace roofprof {
 // Throws std::invalid_argument where an event names what the profile has not, or ends before it begins.
 void check_events(const ProfileData& data);
 
+// Throws in the same way for memory of a module that the profile has not, or a negative size.
+void check_memory(const ProfileData& data);
+
 // Throws in the same way for a collective, or one of its calls.
 void check_collectives(const ProfileData& data);
 

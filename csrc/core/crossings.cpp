@@ -1,6 +1,8 @@
 #include "core/crossings.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "roofprof/work.h"
 
@@ -18,6 +20,17 @@ std::int64_t levels_of(const Crossings& crossings) {
 
 }  // namespace
 
+Crossings crossing_whole(std::int64_t read_bytes, std::int64_t write_bytes) { return {{0, read_bytes, write_bytes}}; }
+
+Crossings scaled(Crossings crossings, double times) {
+  if (times == 1) return crossings;
+  for (auto& part : crossings) {
+    for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.unread_bytes})
+      *bytes = std::llround(static_cast<double>(*bytes) * times);
+  }
+  return crossings;
+}
+
 Crossings by_level(const Crossings& crossings, std::size_t levels) {
   Crossings result;
   result.reserve(levels);
@@ -26,9 +39,10 @@ Crossings by_level(const Crossings& crossings, std::size_t levels) {
     const auto more =
         part.levels == 0 ? rest : std::min(rest, static_cast<std::size_t>(std::max<std::int64_t>(part.levels, 0)));
     result.insert(result.end(), more,
-                  {1, std::max<std::int64_t>(part.read_bytes, 0), std::max<std::int64_t>(part.write_bytes, 0)});
+                  {1, std::max<std::int64_t>(part.read_bytes, 0), std::max<std::int64_t>(part.write_bytes, 0),
+                   std::max<std::int64_t>(part.unread_bytes, 0)});
   }
-  result.resize(levels, {1, 0, 0});
+  result.resize(levels, {1, 0, 0, 0});
   return result;
 }
 
@@ -40,10 +54,12 @@ void add_crossings(Crossings& sum, const Crossings& more) {
   for (std::size_t level = 0; level <= levels; ++level) {
     all[level].read_bytes = saturating_add(all[level].read_bytes, others[level].read_bytes);
     all[level].write_bytes = saturating_add(all[level].write_bytes, others[level].write_bytes);
+    all[level].unread_bytes = saturating_add(all[level].unread_bytes, others[level].unread_bytes);
     auto* last = sum.empty() ? nullptr : &sum.back();
-    const bool repeats =
-        last != nullptr && last->read_bytes == all[level].read_bytes && last->write_bytes == all[level].write_bytes;
-    if (repeats) {
+    const auto bytes_of = [](const Crossing& part) {
+      return std::array{part.read_bytes, part.write_bytes, part.unread_bytes};
+    };
+    if (last != nullptr && bytes_of(*last) == bytes_of(all[level])) {
       ++last->levels;
     } else {
       sum.push_back(all[level]);

@@ -15,6 +15,7 @@ struct Crossing {
       0;  // modules that it holds for, going up from where the entry before ended; 0: all further ones
   std::int64_t read_bytes = 0;
   std::int64_t write_bytes = 0;
+  std::int64_t unread_bytes = 0;  // of write_bytes: nothing read them once the call had ended, nor are they the model's
 
   bool operator==(const Crossing&) const = default;
 };
@@ -22,6 +23,10 @@ struct Crossing {
 // One entry after the other holds for modules from the op's own upwards. Nothing crosses the boundaries after the last.
 using Crossings = std::vector<Crossing>;
 
+// Returns the crossings of an op whose bytes all cross every boundary.
+Crossings crossing_whole(std::int64_t read_bytes, std::int64_t write_bytes);
+// Returns each entry's bytes times a factor.
+Crossings scaled(Crossings crossings, double times);
 // Returns an entry for each of the first `levels` modules.
 Crossings by_level(const Crossings& crossings, std::size_t levels);
 // Adds both, level by level.

@@ -42,6 +42,28 @@ void for_each_member(Of<FlopsUtilization>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<Finding>, Visitor&& visit) {
+  visit("id", &Finding::id, Written::always);
+  visit("rule", &Finding::rule, Written::always);
+  visit("module", &Finding::module, Written::always);
+  visit("modules", &Finding::modules, Written::always);
+  visit("op", &Finding::op, Written::always);
+  visit("ops", &Finding::ops, Written::always);
+  visit("source", &Finding::source, Written::always);
+  visit("bound", &Finding::bound, Written::always);
+  visit("text", &Finding::text, Written::always);
+  visit("action", &Finding::action, Written::always);
+  visit("gain_low_ns", &Finding::gain_low_ns, Written::always);
+  visit("gain_high_ns", &Finding::gain_high_ns, Written::always);
+  visit("basis", &Finding::basis, Written::always);
+  visit("confidence", &Finding::confidence, Written::always);
+  visit("because", &Finding::because, Written::always);
+  visit("try_it", &Finding::try_it, Written::always);
+  visit("evidence", &Finding::evidence, Written::always);
+  visit("reference", &Finding::reference, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<UncostedOp>, Visitor&& visit) {
   visit("op", &UncostedOp::op, Written::always);
   visit("calls", &UncostedOp::calls, Written::always);

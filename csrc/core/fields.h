@@ -101,11 +101,12 @@ inline constexpr Facts ranks = 1U << 9U;         // the report is merged of seve
 inline constexpr Facts collectives = 1U << 10U;  // some were called, with times
 inline constexpr Facts predicted = 1U << 11U;    // times are predicted
 inline constexpr Facts latency = 1U << 12U;      // no roof is near what some rows reach
-inline constexpr Facts compiled = 1U << 13U;     // kernels of compiled code were timed on a CPU
+inline constexpr Facts compiled = 1U << 13U;     // kernels of compiled code are known
+inline constexpr Facts generated = 1U << 14U;    // what is known of some of them is by their names
 
-inline constexpr std::array<std::string_view, 14> kNames = {
-    "integers",   "time",     "device", "intervals",   "counters",  "roofs",   "regions",
-    "incomplete", "inferred", "ranks",  "collectives", "predicted", "latency", "compiled"};
+inline constexpr std::array<std::string_view, 15> kNames = {
+    "integers", "time",  "device",      "intervals", "counters", "roofs",    "regions",  "incomplete",
+    "inferred", "ranks", "collectives", "predicted", "latency",  "compiled", "generated"};
 }  // namespace facts
 
 // The limit that a figure is where it includes an op without a known cost.
@@ -283,6 +284,11 @@ inline constexpr std::tuple kRowFields{
                  {.aliases = {"fused_bound"}, .needs = facts::roofs, .limit = Limit::lower}),
     figure_entry("percent_of_fused", "%fused", Unit::percent, &RooflineRow::percent_of_fused,
                  {.aliases = {"fused"}, .needs = facts::time | facts::roofs, .limit = Limit::lower}),
+    figure_entry("shared_time", "shared", Unit::nanoseconds, &RooflineRow::shared_time_ns,
+                 {.aliases = {"shared"},
+                  .needs = facts::compiled,
+                  .legend = {"shared: a row's part, by work, of kernels that count for a module above, whose time has "
+                             "it"}}),
     figure_entry("inferred", "inferred", Unit::flag, &RooflineRow::inferred,
                  {.legend = {"~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it",
                              facts::inferred}}),
@@ -344,21 +350,29 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("min", "min", Unit::nanoseconds, &KernelRow::min_ns),
     figure_entry("max", "max", Unit::nanoseconds, &KernelRow::max_ns),
     figure_entry("stddev", "std dev", Unit::nanoseconds, &KernelRow::stddev_ns),
-    figure_entry("bytes", "bytes", Unit::bytes, &KernelRow::bytes,
-                 {.legend = {"bytes: of its own inputs and outputs, each once", facts::compiled}}),
+    figure_entry(
+        "bytes", "bytes", Unit::bytes, &KernelRow::bytes,
+        {.limit = Limit::lower, .legend = {"bytes: of its own inputs and outputs, each once", facts::compiled}}),
     figure_entry("unfused_bytes", "unfused", Unit::bytes, &KernelRow::unfused_bytes,
-                 {.needs = facts::compiled, .legend = {"unfused: bytes that its ops would move one by one"}}),
-    figure_entry("fused", "ops", Unit::text, &KernelRow::fused, {.needs = facts::compiled}),
-    figure_entry("modules", "modules", Unit::text, &KernelRow::modules,
                  {.needs = facts::compiled,
-                  .legend = {"modules: whose ops it runs, with their shares of its FLOPs; it counts for the innermost "
-                             "module around all of them"}}),
+                  .legend = {"unfused: bytes that its ops would move one by one", 0, facts::generated}}),
+    figure_entry("incomplete", "incomplete", Unit::flag, &KernelRow::incomplete,
+                 {.legend = {">=: a lower limit, what it updates in place moves twice", facts::generated},
+                  .hints = {{{kLowerLegend, facts::compiled | facts::incomplete, facts::generated}}}}),
+    figure_entry("fused", "ops", Unit::text, &KernelRow::fused,
+                 {.needs = facts::compiled, .legend = {"ops: in it, by its name", facts::generated}}),
+    figure_entry(
+        "modules", "modules", Unit::text, &KernelRow::modules,
+        {.needs = facts::compiled,
+         .legend = {"modules: whose ops it runs, with their shares of its FLOPs, or of its ops' bytes where one "
+                    "has no FLOPs; it counts for the innermost module around all of them",
+                    0, facts::generated}}),
     figure_entry("shared", "shared", Unit::flag, &KernelRow::shared, {.needs = facts::compiled}),
     figure_entry("code", "code", Unit::text, &KernelRow::code, {.needs = facts::compiled}),
     figure_entry("source", "source", Unit::text, &KernelRow::source, {.needs = facts::compiled}),
     figure_entry("flops", "FLOPs", Unit::operations, &KernelRow::flops),
     figure_entry("intensity", "AI", Unit::flops_per_byte, &KernelRow::intensity,
-                 {.needs = facts::compiled, .legend = {"AI = FLOPs / bytes"}}),
+                 {.needs = facts::compiled, .legend = {"AI = FLOPs / bytes", 0, facts::generated}}),
     figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &KernelRow::achieved_flops,
                  {.aliases = {"flops/s"}}),
     figure_entry("dram_bytes", "DRAM", Unit::bytes, &KernelRow::dram_bytes,
@@ -374,14 +388,14 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("executed_flops", "executed", Unit::operations, &KernelRow::executed_flops,
                  {.needs = facts::counters}),
     figure_entry("lower_bound_time", "lower bound", Unit::nanoseconds, &KernelRow::lower_bound_time_ns,
-                 {.aliases = {"lower_bound"}, .needs = facts::counters | facts::roofs}),
+                 {.aliases = {"lower_bound"}, .needs = facts::counters | facts::roofs, .limit = Limit::lower}),
     figure_entry(
         "bound", "bound", Unit::bound, &KernelRow::bound,
         {.needs = facts::counters | facts::roofs,
          .legend = {"bound, %roof: of what was counted, the longest of FLOPs / peak, DRAM / bandwidth and L2 / "
                     "bandwidth"}}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &KernelRow::percent_of_roof,
-                 {.aliases = {"roof"}, .needs = facts::counters | facts::roofs}),
+                 {.aliases = {"roof"}, .needs = facts::counters | facts::roofs, .limit = Limit::lower}),
 };
 
 // The fields of a rank of a merged report.
@@ -461,6 +475,19 @@ inline constexpr std::tuple kCollectiveFields{
                  {.needs = facts::collectives | facts::roofs}),
 };
 
+// The fields of a row of memory at its peak.
+inline constexpr std::tuple kMemoryFields{
+    figure_entry("category", "category", Unit::text, &MemoryRow::category),
+    figure_entry("module", "module", Unit::text, &MemoryRow::module),
+    figure_entry("phase", "phase", Unit::text, &MemoryRow::phase),
+    figure_entry("before", "before", Unit::flag, &MemoryRow::before,
+                 {.legend = {"before: it was there before what was counted, and is not in the peak memory"}}),
+    figure_entry("storages", "storages", Unit::count, &MemoryRow::storages,
+                 {.legend = {"storages: pieces of memory; tensors that share one count once"}}),
+    figure_entry("bytes", "bytes", Unit::bytes, &MemoryRow::bytes),
+    figure_entry("percent_of_all", "%", Unit::percent, &MemoryRow::percent_of_all),
+};
+
 // Calls visit(info, member) for each entry of a list.
 template <class Entries, class Visitor>
 void for_each_entry(const Entries& entries, Visitor&& visit) {
@@ -481,8 +508,8 @@ void for_each_kernel_field(Visitor&& visit) {
   for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 
-// Visits all fields of a RooflineRow, GroupRow, KernelRow, Rank or Collective, in the order of CSV: visit(info,
-// of_self, value_of), where value_of(row) is the value. `of_self`: it is a row's self figure.
+// Visits all fields of a RooflineRow, GroupRow, KernelRow, Rank, Collective or MemoryRow, in the order of CSV:
+// visit(info, of_self, value_of), where value_of(row) is the value. `of_self`: it is a row's self figure.
 template <class Row, class Visitor>
 void for_each_field(Visitor&& visit) {
   const auto own = [&](const FigureInfo& info, auto member) {
@@ -493,6 +520,7 @@ void for_each_field(Visitor&& visit) {
   if constexpr (std::is_same_v<Row, KernelRow>) for_each_entry(kKernelFields, own);
   if constexpr (std::is_same_v<Row, Rank>) for_each_entry(kRankFields, own);
   if constexpr (std::is_same_v<Row, Collective>) for_each_entry(kCollectiveFields, own);
+  if constexpr (std::is_same_v<Row, MemoryRow>) for_each_entry(kMemoryFields, own);
   if constexpr (std::is_base_of_v<Figures, Row>) for_each_entry(kFigures, own);
   if constexpr (std::is_same_v<Row, RooflineRow>) {
     for_each_entry(kFigures, [&](const FigureInfo& info, auto member) {

@@ -52,6 +52,10 @@ template <>
 inline constexpr auto names_of_enum<EventKind> = kEventKindNames;
 template <>
 inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;
+template <>
+inline constexpr auto names_of_enum<Confidence> = kConfidenceNames;
+template <>
+inline constexpr auto names_of_enum<MemoryCategory> = kMemoryCategoryNames;
 
 // The names of the elements of an array that has a name for each, and the noun for one of them.
 template <class Array>
@@ -80,6 +84,8 @@ template <>
 inline constexpr bool is_table_row<Event> = true;
 template <>
 inline constexpr bool is_table_row<LaunchEvent> = true;
+template <>
+inline constexpr bool is_table_row<MemoryPoint> = true;
 
 // True for a part of something that has its line already.
 template <class Struct>

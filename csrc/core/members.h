@@ -28,6 +28,7 @@ template <class Visitor>
 void for_each_member(Of<Module>, Visitor&& visit) {
   visit("path", &Module::path, Written::always);
   visit("type", &Module::type, Written::always);
+  visit("source", &Module::source, Written::unless_default);
   visit("parent", &Module::parent, Written::unless_default);
   visit("has_forward", &Module::has_forward, Written::unless_default);
   visit("calls_visible", &Module::calls_visible, Written::unless_default);
@@ -74,6 +75,7 @@ void for_each_member(Of<Crossing>, Visitor&& visit) {
   visit("levels", &Crossing::levels, Written::unless_default);
   visit("read_bytes", &Crossing::read_bytes, Written::unless_default);
   visit("write_bytes", &Crossing::write_bytes, Written::unless_default);
+  visit("unread_bytes", &Crossing::unread_bytes, Written::unless_default);
 }
 
 template <class Visitor>
@@ -93,6 +95,32 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("reuse", &OpBucket::reuse, Written::unless_default);
   visit("crossings", &OpBucket::crossings, Written::unless_default);
   visit("channels_first", &OpBucket::channels_first, Written::unless_default);
+  visit("fused", &OpBucket::fused, Written::unless_default);
+  visit("code", &OpBucket::code, Written::unless_default);
+}
+
+template <class Visitor>
+void for_each_member(Of<AliveMemory>, Visitor&& visit) {
+  visit("category", &AliveMemory::category, Written::always);
+  visit("module", &AliveMemory::module, Written::always);
+  visit("phase", &AliveMemory::phase, Written::always);
+  visit("before", &AliveMemory::before, Written::unless_default);
+  visit("storages", &AliveMemory::storages, Written::always);
+  visit("bytes", &AliveMemory::bytes, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<MemoryPoint>, Visitor&& visit) {
+  visit("bytes", &MemoryPoint::bytes, Written::always);
+  visit("module", &MemoryPoint::module, Written::always);
+  visit("phase", &MemoryPoint::phase, Written::always);
+}
+
+template <class Visitor>
+void for_each_member(Of<MemoryTimeline>, Visitor&& visit) {
+  visit("ops_per_point", &MemoryTimeline::ops_per_point, Written::always);
+  visit("peak_point", &MemoryTimeline::peak_point, Written::always);
+  visit("points", &MemoryTimeline::points, Written::always);
 }
 
 template <class Visitor>
@@ -124,6 +152,7 @@ void for_each_member(Of<KernelPart>, Visitor&& visit) {
 template <class Visitor>
 void for_each_member(Of<CompiledKernel>, Visitor&& visit) {
   visit("name", &CompiledKernel::name, Written::always);
+  visit("id", &CompiledKernel::id, Written::unless_default);
   visit_owner(&CompiledKernel::owner, Written::unless_default, visit);
   visit("attributed", &CompiledKernel::attributed, Written::unless_default);
   visit("ops", &CompiledKernel::ops, Written::unless_default);
@@ -164,6 +193,7 @@ void for_each_member(Of<KernelBucket>, Visitor&& visit) {
   visit_owner(&KernelBucket::owner, Written::unless_default, visit);
   visit("op", &KernelBucket::op, Written::unless_default);
   visit("bucket", &KernelBucket::bucket, Written::unless_default);
+  visit("compiled", &KernelBucket::compiled, Written::unless_default);
   visit("attributed", &KernelBucket::attributed, Written::unless_default);
   visit("instances", &KernelBucket::instances, Written::always);
   visit("total_ns", &KernelBucket::total_ns, Written::always);
@@ -403,6 +433,8 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("device_times", &ProfileData::device_times, Written::always);
   visit("module_counters", &ProfileData::module_counters, Written::always);
   visit("counters", &ProfileData::counters, Written::always);
+  visit("alive_at_peak", &ProfileData::alive_at_peak, Written::unless_default);
+  visit("memory_timeline", &ProfileData::memory_timeline, Written::unless_default);
   visit("events", &ProfileData::events, Written::unless_default);
 }
 

@@ -27,7 +27,7 @@ void take_traffic(Pass& pass, const Pass& from) {
     const auto found = known.find(op.key());
     if (found == known.end() || found->second->calls <= 0) {
       // All of it may cross every boundary.
-      if (pass.crossings_known) op.crossings = {{0, op.work.read_bytes, op.work.write_bytes}};
+      if (pass.crossings_known) op.crossings = crossing_whole(op.work.read_bytes, op.work.write_bytes);
       continue;
     }
     const double times = static_cast<double>(op.calls) / static_cast<double>(found->second->calls);
@@ -38,10 +38,7 @@ void take_traffic(Pass& pass, const Pass& from) {
     for (auto& part : op.reuse) {
       for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) scale(*bytes);
     }
-    op.crossings = found->second->crossings;
-    for (auto& part : op.crossings) {
-      for (auto* bytes : {&part.read_bytes, &part.write_bytes}) scale(*bytes);
-    }
+    op.crossings = scaled(found->second->crossings, times);
   }
 }
 

@@ -46,6 +46,8 @@ struct PassMemory {
   };
   std::int64_t peak_bytes = 0;
   std::vector<Module> modules;
+  std::vector<AliveMemory> alive;  // at the peak, and what was there before
+  MemoryTimeline timeline;
 };
 
 // Memory that the listener observed.

@@ -25,6 +25,10 @@ inline constexpr std::int64_t kReportSchemaVersion = 5;
 
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
+// The op of what a region's code does besides its kernels, where these are known: then "compiled region" is theirs.
+inline constexpr std::string_view kOutsideKernels = "(outside kernels)";
+// Returns whether the op has a region's time and calls; its work is that of other ops.
+constexpr bool is_time_of_region(std::string_view op) { return op == kCompiledRegion || op == kOutsideKernels; }
 // The op of a call of an AOTInductor package, whose code is compiled, too. No module of the model runs inside.
 inline constexpr std::string_view kCompiledPackage = "AOTInductor package";
 constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledRegion || op == kCompiledPackage; }
@@ -36,6 +40,7 @@ inline constexpr std::string_view kRegionType = "region";
 struct Module {
   std::string path;
   std::string type;
+  std::string source;       // where its forward is written, "FILE:LINE"; empty: torch's own, in C++, or not known
   ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
   bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
   bool calls_visible = true;
@@ -61,6 +66,52 @@ struct Module {
   std::optional<std::int64_t> kept_memory;  // bytes that all forward calls left allocated, without their outputs
 
   bool operator==(const Module&) const = default;
+};
+
+// What memory is for; docs/memory.md has the rules.
+enum class MemoryCategory : std::uint8_t {
+  parameters,
+  buffers,
+  inputs,
+  gradients,
+  optimizer_state,
+  activations,
+  outputs,
+  temporaries,
+  other
+};
+inline constexpr std::array<std::string_view, 9> kMemoryCategoryNames = {"parameters", "buffers",         "inputs",
+                                                                         "gradients",  "optimizer state", "activations",
+                                                                         "outputs",    "temporaries",     "other"};
+
+// Storages that were alive when most memory was: of one category, module and phase.
+struct AliveMemory {
+  MemoryCategory category = MemoryCategory::other;
+  ModuleId module = kModel;  // whose op allocated them; of what was there before, whose it is
+  Phase phase = Phase::forward;
+  bool before = false;  // they were there before what was counted: no phase, and not in the peak
+  std::int64_t storages = 0;
+  std::int64_t bytes = 0;
+
+  bool operator==(const AliveMemory&) const = default;
+};
+
+// The most bytes that were allocated during an interval of ops, above those before, and who ran then.
+struct MemoryPoint {
+  std::int64_t bytes = 0;
+  ModuleId module = kModel;
+  Phase phase = Phase::forward;
+
+  bool operator==(const MemoryPoint&) const = default;
+};
+
+// The memory of a counting call over its ops. Intervals are equally long.
+struct MemoryTimeline {
+  std::int64_t ops_per_point = 0;  // 0: not known
+  std::int64_t peak_point = -1;    // index of the interval in which most was allocated; -1: nothing was
+  std::vector<MemoryPoint> points;
+
+  bool operator==(const MemoryTimeline&) const = default;
 };
 
 // Returns whether the module is `above` or one of those below it.
@@ -92,6 +143,9 @@ struct OpBucket {
   Crossings crossings = {};
   // A convolution or pooling of images none of which is channels_last, in its first call.
   bool channels_first = false;
+  // Of a kernel that a compiler generated, as a trace has it: the ops in it, by its name; the file of its code.
+  std::vector<std::string> fused = {};
+  std::string code = {};
 
   bool operator==(const OpBucket&) const = default;
 };
@@ -144,7 +198,9 @@ struct KernelBucket {
   Owner owner = {kOutside};
   std::string op;            // that launched it; empty: none was seen around it
   std::int64_t bucket = -1;  // of that op: index into ProfileData::ops; -1: none, or more than one
-  bool attributed = true;    // false: launched outside of every scope; counted in (outside)
+  std::int64_t compiled =
+      0;                   // the CompiledKernel::id of the kernel of compiled code that launched it; 0: none is known
+  bool attributed = true;  // false: launched outside of every scope; counted in (outside)
   std::int64_t instances = 0;
   std::int64_t total_ns = 0;
   std::int64_t min_ns = 0;
@@ -162,15 +218,16 @@ struct KernelBucket {
 // A module whose ops a kernel of compiled code runs, and its part of the kernel's work.
 struct KernelPart {
   ModuleId module = kModel;
-  double share = 1;  // 0-1, of the kernel's FLOPs
+  double share = 1;  // 0-1, of the kernel's work
 
   bool operator==(const KernelPart&) const = default;
 };
 
 // A kernel that torch.compile generated, or an operator that its code calls, in one place of that code; all its calls
-// in the run of its own that was chosen.
+// in one run.
 struct CompiledKernel {
   std::string name;
+  std::int64_t id = 0;             // from 1 on, where its launches on a device are known; 0: it ran on a CPU
   Owner owner = {kModel};          // the innermost module that holds all parts; that of the region where none is known
   bool attributed = true;          // false: none is known
   std::vector<std::string> ops;    // that it runs, each once
@@ -181,8 +238,8 @@ struct CompiledKernel {
   Work work;                       // of all calls; bytes are those of its own inputs and outputs
   std::int64_t unfused_bytes = 0;  // that its ops would move one by one
   std::int64_t instances = 0;
-  std::int64_t total_ns = 0;
-  std::int64_t min_ns = 0;  // of the calls in all runs
+  std::int64_t total_ns = 0;  // its part of the region's time, in the run that the rows come from
+  std::int64_t min_ns = 0;    // of the calls in all runs of the kernels
   std::int64_t max_ns = 0;
   std::int64_t median_ns = 0;
   double stddev_ns = 0;
@@ -312,7 +369,7 @@ struct ProfileData : RunInfo {
   bool crossings_known = false;       // those of all ops
   bool device_timed = false;          // times are those of a device's kernels, below; else the clock's
   std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
-  std::vector<CompiledKernel> compiled_kernels;  // on a CPU, longest total first; empty: nobody asked
+  std::vector<CompiledKernel> compiled_kernels;  // longest total first; empty: nobody asked
   std::vector<DeviceTime> device_times;
   std::int64_t busy_ns = 0;  // union of all intervals, devices added up
   std::vector<ModuleCounters> module_counters;
@@ -320,6 +377,8 @@ struct ProfileData : RunInfo {
   CounterRanges counter_ranges = CounterRanges::kernels;
   std::int64_t counter_passes = 0;
   std::optional<std::int64_t> peak_memory;  // of the whole counting call; empty: not measured
+  std::vector<AliveMemory> alive_at_peak;   // largest first; empty: not known
+  MemoryTimeline memory_timeline;
   CollectiveData collectives;
   std::string compute_capability;  // of the device, "9.0"; empty: not known
   Events events;

@@ -37,23 +37,23 @@ std::string_view value_of(std::string_view text, std::string_view key) {
 
 std::string simulated(bool is) { return is ? ", simulated" : ""; }
 
-Finding driver_finding(const Driver& driver) {
+Examined driver_finding(const Driver& driver) {
   const std::string module = kernel_module_version(contents("/proc/driver/nvidia/version"));
-  Finding finding{"driver",
-                  (module.empty() || driver.simulated ? "" : module + ", ") + "CUDA " + version_text(driver.version) +
-                      " (" + driver.path + ")" + simulated(driver.simulated),
-                  ""};
+  Examined finding{"driver",
+                   (module.empty() || driver.simulated ? "" : module + ", ") + "CUDA " + version_text(driver.version) +
+                       " (" + driver.path + ")" + simulated(driver.simulated),
+                   ""};
   if (driver.version < kOldestCuda) finding.advice = "CUPTI 13 needs a driver of CUDA 13 (580 or newer): update it";
   return finding;
 }
 
 std::string gibibytes(std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / (1 << 30), 1) + " GiB"; }
 
-Finding device_finding(const NvidiaDevice& device, const Nvml& nvml) {
-  Finding finding{"cuda:" + std::to_string(device.index),
-                  device.name + ", compute capability " + std::to_string(device.compute_major) + "." +
-                      std::to_string(device.compute_minor) + ", " + gibibytes(device.memory_bytes),
-                  ""};
+Examined device_finding(const NvidiaDevice& device, const Nvml& nvml) {
+  Examined finding{"cuda:" + std::to_string(device.index),
+                   device.name + ", compute capability " + std::to_string(device.compute_major) + "." +
+                       std::to_string(device.compute_minor) + ", " + gibibytes(device.memory_bytes),
+                   ""};
   const bool is_instance = device.name.find(" MIG ") != std::string::npos;
   if (is_instance || nvml.state(device.pci_bus_id).mig.value_or(false)) {
     finding.found += ", in MIG mode";
@@ -62,7 +62,7 @@ Finding device_finding(const NvidiaDevice& device, const Nvml& nvml) {
   return finding;
 }
 
-void add_devices(const Driver& driver, std::vector<Finding>& findings) {
+void add_devices(const Driver& driver, std::vector<Examined>& findings) {
   const Nvml nvml;
   for (const NvidiaDevice& device : devices(driver)) findings.push_back(device_finding(device, nvml));
   if (nvml.problem().empty()) {
@@ -72,7 +72,7 @@ void add_devices(const Driver& driver, std::vector<Finding>& findings) {
   }
 }
 
-void add_profilers(std::vector<Finding>& findings) {
+void add_profilers(std::vector<Examined>& findings) {
   const std::string names = listed(profilers_in_environment());
   if (names.empty()) {
     findings.push_back({"other profilers", "none", ""});
@@ -90,14 +90,14 @@ bool admins_only() {
 }
 #endif
 
-void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vector<Finding>& findings) {
+void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vector<Examined>& findings) {
 #ifndef ROOFPROF_WITHOUT_CUPTI
   cupti::examine(!driver.simulated && admins_only(), findings);
 #endif
 }
 
 // Adds whether this build can measure on a GPU at all; shown on machines without one too, where it may have been built.
-void add_build(std::vector<Finding>& findings) {
+void add_build(std::vector<Examined>& findings) {
 #ifndef ROOFPROF_WITHOUT_CUPTI
   findings.push_back({"this build", "has kernel times and counters of GPUs", ""});
 #else
@@ -135,8 +135,8 @@ bool has_sys_admin(std::string_view proc_status) {
 
 }  // namespace cuda
 
-std::vector<Finding> doctor() {
-  std::vector<Finding> findings;
+std::vector<Examined> doctor() {
+  std::vector<Examined> findings;
   cuda::add_build(findings);
   try {
     const cuda::Driver& driver = cuda::driver();

@@ -12,7 +12,7 @@ namespace roofprof {
 
 // Returns the findings; each comes after those that it depends on. Never throws: a missing GPU is a finding too. To ask
 // for counters, it makes a context on the first device for as long as it looks.
-std::vector<Finding> doctor();
+std::vector<Examined> doctor();
 
 namespace cuda {
 

@@ -1,20 +1,26 @@
 #pragma once
 // Gives the kernels of compiled code rows, and modules inside compiled regions their time.
 
+#include "join/device_launches.h"
 #include "join/host_profile.h"
 
 namespace roofprof {
 
-// What was found of the kernels in the run of theirs that was chosen.
+// What was found of the kernels of compiled code.
 struct KernelsFound {
   std::vector<CompiledKernel> kernels;  // longest total first
-  std::optional<Note> note;             // empty: there are no graphs
+  std::vector<Note> notes;
 };
 
 // Finds the kernels of each call of a graph, and moves the time of compiled regions in `host` to the modules whose
-// kernels took it: the part of a region's time that a kernel took in its own run is its part of the region's time in
-// each timed run. The time outside of kernels, and that of kernels of unknown modules, stays on the region's row.
-// `timed`: whether times of regions were joined.
+// kernels took it: the part of a region's time that a kernel took in the median of its own runs is its part of the
+// region's time in each timed run. The time outside of kernels, and that of kernels of unknown modules, stays on the
+// region's row.
 KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host);
+
+// The same on a device: finds the launches of each kernel in the timed runs themselves, generated ones by their names
+// and operators by the op that launched, in the order of the graph's code, and gives them `owners` of their own, which
+// their traces name from then on. What is not found stays on the region's row. Does nothing where a run was not traced.
+KernelsFound find_launches(RunRecord& observed, HostProfile& host, std::vector<LaunchOwner>& owners);
 
 }  // namespace roofprof

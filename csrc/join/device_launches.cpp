@@ -48,7 +48,7 @@ std::vector<LaunchOwner> launch_owners(const std::vector<LaunchKey>& launches, c
   }
   std::vector<LaunchOwner> owners;
   for (const auto& [key, op] : launches) {
-    LaunchOwner owner{key.owner, op, -1};
+    LaunchOwner owner{key.owner, op};
     if (key.op != 0) {
       const auto region = compiled.find(key.owner);
       owner.bucket = region == compiled.end() ? bucket_by_inputs(key, buckets) : region->second;
@@ -214,6 +214,7 @@ KernelBucket bucket_of(const Launch& launch, const std::vector<std::string>& nam
   bucket.owner = launch.owner->owner;
   bucket.op = launch.owner->op;
   bucket.bucket = launch.owner->bucket;
+  bucket.compiled = launch.owner->compiled;
   bucket.attributed = launch.attributed;
   return bucket;
 }
@@ -247,7 +248,7 @@ KernelBuckets kernel_buckets(const Launches& launches) {
     const std::size_t name = record.kind == KernelKind::kernel ? entries[record.name] : 0;
     return std::tuple(record.kind, name, record.from, record.to, record.device, record.to_device, record.grid,
                       record.block, record.graph_node != 0, launch.attributed, owner.owner, owner.bucket,
-                      std::string_view(owner.op));
+                      owner.compiled, std::string_view(owner.op));
   };
   std::map<decltype(key_of(std::declval<Launch>())), std::size_t> index;
   std::vector<std::vector<std::int64_t>> durations;

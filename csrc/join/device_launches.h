@@ -21,8 +21,9 @@ namespace roofprof {
 
 struct LaunchOwner {
   Owner owner = {kOutside};
-  std::string op;            // empty: the module itself, no op was seen around the launch
-  std::int64_t bucket = -1;  // index into ProfileData::ops; -1: none, or more than one
+  std::string op;             // empty: the module itself, no op was seen around the launch
+  std::int64_t bucket = -1;   // index into ProfileData::ops; -1: none, or more than one
+  std::int64_t compiled = 0;  // CompiledKernel::id; 0: none is known
 };
 
 // Returns the owners by LaunchId.
@@ -70,12 +71,9 @@ struct KernelBuckets {
   std::vector<std::size_t> of_launch;  // the bucket of each launch
 };
 
-// Fills in the sum of `durations` and their number, and the least, most, median and sample standard deviation of
-// `all`, which has those of other runs as well.
+// Fills in the least, most, median and sample standard deviation.
 template <class Bucket>
-void summarize(const std::vector<std::int64_t>& durations, const std::vector<std::int64_t>& all, Bucket& bucket) {
-  bucket.instances = std::ssize(durations);
-  for (const auto ns : durations) bucket.total_ns = saturating_add(bucket.total_ns, ns);
+void add_spread(const std::vector<std::int64_t>& all, Bucket& bucket) {
   const auto [least, most] = std::ranges::minmax(all);
   bucket.min_ns = least;
   bucket.max_ns = most;
@@ -86,6 +84,14 @@ void summarize(const std::vector<std::int64_t>& durations, const std::vector<std
   double squares = 0;
   for (const auto ns : all) squares += (static_cast<double>(ns) - mean) * (static_cast<double>(ns) - mean);
   bucket.stddev_ns = std::sqrt(squares / static_cast<double>(all.size() - 1));
+}
+
+// Fills in the sum of `durations` and their number, and the spread of `all`, which has those of other runs as well.
+template <class Bucket>
+void summarize(const std::vector<std::int64_t>& durations, const std::vector<std::int64_t>& all, Bucket& bucket) {
+  bucket.instances = std::ssize(durations);
+  for (const auto ns : durations) bucket.total_ns = saturating_add(bucket.total_ns, ns);
+  add_spread(all, bucket);
 }
 
 // Sum, least, most, median and sample standard deviation are exact: they come from all durations.

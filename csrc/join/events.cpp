@@ -88,7 +88,9 @@ Events with_launches(Events events, const Pass& chosen, const std::vector<Launch
     // The op that captured a graph's kernels may have ended long before they run. Ids of replayed data may be of
     // another run.
     const auto op = modules_of_ops.find(event_of_launch(record->launch));
-    const bool is_its_own = op != modules_of_ops.end() && op->second == owner->owner.module && !owner->op.empty();
+    // Kernels of compiled code count for other modules than the op that launched them, in this run.
+    const bool is_its_own =
+        op != modules_of_ops.end() && !owner->op.empty() && (op->second == owner->owner.module || owner->compiled > 0);
     if (is_its_own && record->graph_node == 0) launch.event = op->first;
     events.device.push_back(launch);
   }

@@ -116,6 +116,8 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
   }
   const auto& memory = watched ? seen.watched : holds_data ? seen.cpu : seen.meta;
   data.peak_memory = memory.peak_bytes;
+  data.alive_at_peak = memory.alive;
+  data.memory_timeline = memory.timeline;
   for (const auto& entry : memory.modules) {
     auto& module = data.modules[index_of(entry.module)];
     module.peak_memory = entry.peak_bytes;
@@ -132,7 +134,8 @@ ProfileData join(RunRecord observed) {
   auto host =
       host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
                    observed.timed, observed.mode == "block", observed.packages, !observed.kernel_passes.empty());
-  auto kernels = move_to_modules(observed, host);
+  auto owners = launch_owners(observed.launches, host.ops);
+  auto kernels = observed.on_device ? find_launches(observed, host, owners) : move_to_modules(observed, host);
   ProfileData data;
   static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));
   std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);
@@ -144,7 +147,6 @@ ProfileData join(RunRecord observed) {
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
   data.collectives = collective_data(observed.counting, chosen, host.ops);
   if (chosen != nullptr) data.events = host_events(*chosen, host.ops);
-  auto owners = launch_owners(observed.launches, host.ops);
   if (chosen != nullptr) add_own_kernels(observed.launches, observed.counting, *chosen, owners, host.ops);
   data.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
   data.compiled_kernels = std::move(kernels.kernels);
@@ -163,7 +165,7 @@ ProfileData join(RunRecord observed) {
   note_others(observed.others, data.notes);
   if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
   add_notes(data.notes, host.notes);
-  if (kernels.note) add_note(data.notes, std::move(*kernels.note));
+  add_notes(data.notes, kernels.notes);
   // The device's times replace the clock's. The notes about calls come later, because they need all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, owners);
   if (chosen != nullptr) {

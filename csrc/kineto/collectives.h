@@ -36,6 +36,7 @@ class CollectiveCosts final : public CallCosts {
   observe::OpClass class_of(const RecordedCall& call) override;
   ops::Costed cost_of(const RecordedCall& call) override;
   std::string assumed(const RecordedCall& call) override { return others_.assumed(call); }
+  bool is_operator(const std::string& name) override { return others_.is_operator(name); }
 
  private:
   CallCosts& others_;

@@ -200,6 +200,35 @@ class Rule {
 
 }  // namespace
 
+std::vector<std::string> fused_ops(std::string_view kernel, CallCosts& known) {
+  constexpr std::string_view kFused = "_fused_";
+  const auto begin = kernel.find(kFused);
+  if (!kernel.starts_with("triton_") || begin == kernel.npos) return {};
+  auto text = kernel.substr(begin + kFused.size());
+  const auto last = text.find_last_not_of("0123456789");
+  if (last == text.npos) return {};  // a number alone
+  if (text[last] == '_') text = text.substr(0, last);
+  if (text.empty()) return {};
+  // From each place on that a name may begin at: the length of the first name; npos: the rest cannot be read.
+  std::vector<std::size_t> length(text.size() + 2, text.npos);
+  length[text.size() + 1] = 0;
+  for (std::size_t from = text.size(); from-- > 0;) {
+    if (from > 0 && text[from - 1] != '_') continue;
+    for (auto end = text.size(); end > from; --end) {
+      if ((end < text.size() && text[end] != '_') || length[end + 1] == text.npos) continue;
+      if (!known.is_operator("aten::" + std::string(text.substr(from, end - from)))) continue;
+      length[from] = end - from;
+      break;
+    }
+  }
+  if (text.empty() || length[0] == text.npos) return {std::string(text)};
+  std::vector<std::string> ops;
+  for (std::size_t from = 0; from < text.size(); from += length[from] + 1) {
+    ops.push_back("aten::" + std::string(text.substr(from, length[from])));
+  }
+  return ops;
+}
+
 CountedOps counted_ops(const Trace& trace, const HostTree& tree, CallCosts& known) {
   return Rule(trace, tree, known).run();
 }

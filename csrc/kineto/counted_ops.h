@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kineto/trace.h"
@@ -39,7 +40,14 @@ class CallCosts {
   // Returns the arguments whose defaults were taken, because the cost reads their values and the trace does not have
   // them.
   virtual std::string assumed(const RecordedCall& /*call*/) { return {}; }
+  // Returns whether there is an operator of that qualified name.
+  virtual bool is_operator(const std::string& /*name*/) { return false; }
 };
+
+// Returns the operators in a kernel that Inductor generated, which its name lists one behind the other:
+// "triton_poi_fused_add_relu_5". Of several ways to read it the one with the longest names first. What is no operator
+// of `known` stays one text. Empty: it is no such name.
+std::vector<std::string> fused_ops(std::string_view kernel, CallCosts& known);
 
 struct CountedOps {
   // The index of the op whose work each event is: the event itself or one around it; kNone: nobody's.

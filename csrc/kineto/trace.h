@@ -29,6 +29,7 @@ struct RecordedCall {
   std::string list_type;         // of the tensors in lists, which traces do not say; empty: nothing tells it
   std::int32_t message = kNone;  // of a collective: index into Trace::messages
   bool triton = false;           // no operator, but a kernel of Triton's, by its own name
+  std::string code = {};         // of such a kernel: the file that it was generated in
   // Numbers that its cost reads besides its arguments, by name: what the step that a serving engine ran says.
   std::vector<std::pair<std::string, std::int64_t>> facts = {};
 };

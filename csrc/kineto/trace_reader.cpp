@@ -450,6 +450,7 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   std::string_view kernel;
   std::string_view grid;
   std::string_view block;
+  std::string_view code;
   bool triton = false;
   if (kind == HostKind::op || kind == HostKind::launch) {
     JsonMembers members(args);
@@ -475,6 +476,8 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
         scalars = value;
       } else if (key == "kernel_backend") {
         triton = unquoted(value) == "triton";
+      } else if (key == "kernel_file") {
+        code = value;
       } else if (key == "External id") {
         event.correlation = static_cast<std::uint64_t>(integer(value).value_or(0));
       } else if (key == "Sequence number") {
@@ -487,7 +490,11 @@ void TraceReader::take_host_event(HostKind kind, std::string_view name, std::str
   event.name = names_.number_of(name, trace_.names);
   if (kind == HostKind::op) {
     event.call = call_of(event.name, sizes, types, strides, scalars);
-    if (triton) trace_.calls[at(event.call)].triton = true;
+    if (triton) {
+      auto& call = trace_.calls[at(event.call)];
+      call.triton = true;
+      if (call.code.empty()) call.code = decoded(code);
+    }
   }
   if (is_message(kind, trace_.names[event.name])) {
     event.message = static_cast<std::int32_t>(trace_.messages.size());

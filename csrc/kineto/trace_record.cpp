@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "core/note_codes.h"
@@ -262,6 +264,10 @@ class Import {
     bucket.op = call.op;
     bucket.owner = place;
     describe(bucket, cost);
+    if (call.triton) {
+      bucket.fused = fused_ops(call.op, costs_);
+      bucket.code = call.code;
+    }
     bucket.number = number_of(op.name);
     bucket.signature = bucket.inputs = static_cast<std::uint64_t>(op.call);
     if (!cost.failure.empty()) pass_.failures.try_emplace(call.op, cost.failure);
@@ -399,6 +405,23 @@ class Import {
     }
   }
 
+  // Says what of generated kernels a trace tells.
+  void note_generated() {
+    std::set<std::string_view> kernels;
+    for (const auto& op : pass_.ops) {
+      if (!op.fused.empty()) kernels.insert(op.op);
+    }
+    if (kernels.empty()) return;
+    add_note(notes_, "compiled-kernels",
+             counted(std::ssize(kernels), "generated kernel") +
+                 " of compiled code: the ops in them are by their names, bytes by the sizes of their tensors, each "
+                 "once; what a kernel updates in place moves twice, which the trace tells where no other of its "
+                 "tensors can be its output; " +
+                 (places_.model.empty() ? "no trace says which modules their ops are of"
+                                        : "the module is the one that called the compiled code, and no trace says "
+                                          "which ones in it their ops are of"));
+  }
+
   void note_what_the_profiler_lacks() {
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
       const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
@@ -484,6 +507,7 @@ class Import {
     }
     if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
+    note_generated();
     pass_.collectives = collectives_.of_pass(trace_, counted_, bucket_of_event_, pass_.ops);
     add_notes(notes_, collectives_.notes());
     note_serving(serving_, notes_);

@@ -1,5 +1,6 @@
 #include "observe/autograd_ranges.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <exception>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "observe/memory/allocations.h"
 #include "observe/rule/counting_rule.h"
 #include "observe/session.h"
 
@@ -41,6 +43,21 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   return {nullptr, kOutside};
 }
 
+// Notes which memory is the gradient of the leaf that the node accumulates into: that which is there, else what the
+// node is given, because it becomes the gradient. A hook may take it away before the node ends.
+void note_gradient(Allocations& memory, const at::RecordFunction& fn) {
+  const auto node = torch::autograd::get_current_node();
+  const auto* accumulation = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+  if (accumulation == nullptr || !accumulation->variable.defined()) return;
+  const auto note = [&](const at::Tensor& gradient) {
+    if (gradient.defined() && gradient.has_storage()) memory.is_gradient(gradient.storage());
+  };
+  if (accumulation->variable.grad().defined()) return note(accumulation->variable.grad());
+  for (const auto& given : fn.inputs()) {
+    if (given.isTensor()) note(given.toTensor());
+  }
+}
+
 }  // namespace
 
 bool start_node(ThreadState& state, const at::RecordFunction& fn) {
@@ -49,6 +66,7 @@ bool start_node(ThreadState& state, const at::RecordFunction& fn) {
   state.backward.last_task = -1;
   if (!session || !session->active()) return false;
   if (!state.open(*session, module, Phase::backward, FrameKind::node, &fn)) return false;
+  if (state.lent.memory && is_accumulation(fn.seqNr())) note_gradient(*state.lent.memory, fn);
   state.backward.last_module = module;
   state.backward.last_task = torch::autograd::get_current_graph_task_id();
   return true;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "observe/operators/op_info.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -30,7 +31,8 @@ void enter_graph(Session& session, std::int64_t graph) {
   const auto& state = thread_state();
   if (open.depth == 0 && (!session.active() || !state.is_observed() || state.is_paused())) return;
   if (open.depth++ > 0) return;
-  open.call = {.graph = graph, .owner = state.now(), .ranges = {}};
+  const bool in_region = !state.ops.empty() && state.ops.back().op == compiled_region();
+  open.call = {.graph = graph, .owner = in_region ? state.ops.back().key.owner : state.now(), .ranges = {}};
   open.range = nullptr;
 }
 

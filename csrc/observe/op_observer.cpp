@@ -24,12 +24,13 @@
 namespace roofprof::observe {
 namespace {
 
-// Starts an op for compiled code, which torch reports without a record of an op. Inside itself, the same code starts no
-// further op.
-void start_compiled(ThreadState& state, const void* record, OpInfo* code) {
-  if (state.in_owned_work() || (!state.ops.empty() && state.ops.back().op == code)) return;
+// Starts an op for compiled code, which torch reports without a record of an op. Inside itself the same code starts no
+// further op, except with another owner: the code of a compiled step calls the backward, which is compiled, too.
+void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* code) {
+  if (state.in_owned_work()) return;
+  if (!state.ops.empty() && state.ops.back().op == code && state.ops.back().key.owner == state.now()) return;
   RunningOp running;
-  running.record = record;
+  running.record = &fn;
   running.exceptions = std::uncaught_exceptions();
   running.op = code;
   running.key = {.op = running.op, .owner = state.now()};
@@ -121,6 +122,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.owned = true;
     running.key.owner.module = *owner;
   }
+  // The graph of compiled autograd has the backward of all modules.
+  if (op->kind == OpKind::compiled && state.between_nodes()) running.key.owner.module = kOutside;
   if (op->ends_norm && state.frames.back().kind == FrameKind::norm) {
     state.frames.back().kind = FrameKind::module;
     state.frames.back().token = &fn;
@@ -132,7 +135,10 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
-  if (state.lent.memory) running.watched = tell_inputs(*state.lent.memory, fn, *op);
+  if (state.lent.memory) {
+    running.watched =
+        tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(running.key.owner, running.owned));
+  }
   running.key.without_data = running.dispatch_path.fake;
   decide(state, running);
   running.event = state.next_event();
@@ -159,6 +165,8 @@ void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& o
   if (tensor == nullptr) return;
   if (op.evidence == kReadOut) {
     state.bypass.numpy_exchange.exported(*tensor, state.ops.size());
+    if (state.lent.boundaries && tensor->has_storage())
+      state.lent.boundaries->read_by_others(tensor->storage().unsafeGetStorageImpl());
   } else {
     state.bypass.numpy_exchange.imported(*tensor, state.ops.size());
   }
@@ -173,12 +181,12 @@ Verdict verdict_on(const RunningOp& running) {
 }
 
 // The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
-BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* record, RunningOp& running, Work& work) {
+BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& record, RunningOp& running, Work& work) {
   auto& table = *state.lent.table;
   std::string failure;
-  if (running.described && record != nullptr) {
+  if (running.described) {
     auto key = running.key;
-    const auto results = results_of(*record, *running.op);
+    const auto results = results_of(record, *running.op);
     try {
       if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
       key.without_data = key.without_data || hold_no_data(results);
@@ -202,10 +210,13 @@ BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction* recor
   return table.add_uncosted(running.key);
 }
 
-void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
+void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
   RunningOp running = std::move(state.ops.back());
   state.ops.pop_back();
-  if (state.lent.memory && !state.in_owned_work()) tell_results(*state.lent.memory, &state, fn, *running.op);
+  if (state.lent.memory && !state.in_owned_work()) {
+    tell_results(*state.lent.memory, &state, &fn, *running.op,
+                 state.origin_of_memory(running.key.owner, running.owned));
+  }
   if (running.muted) at::enableRecordFunction(true);
   state.marks.end(running.mark);
   if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
@@ -221,7 +232,7 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
     state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
-    if (state.lent.reuse && fn != nullptr) state.note_traffic(*fn, running, index, work);
+    if (state.lent.reuse) state.note_traffic(fn, running, index, work);
     if (running.collective.group >= 0) {
       state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
     } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
@@ -241,26 +252,26 @@ void finish_op(ThreadState& state, const at::RecordFunction* fn, Ticks now) {
   }
   state.operands.resize(running.operands_before);
   state.bypass.evidence |= running.op->evidence;
-  if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0 && fn != nullptr) hand_over(state, *fn, *running.op);
+  if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0) hand_over(state, fn, *running.op);
   if (state.ops.empty()) return;
   auto& outer = state.ops.back();
   outer.inside.add(running.inside);
-  if (const auto seen = running.op->evidence; seen == kReadOut || (fn != nullptr && makes_buffer(*fn, *running.op))) {
+  if (const auto seen = running.op->evidence; seen == kReadOut || makes_buffer(fn, *running.op)) {
     outer.inside.evidence |= seen;
   }
   outer.inner_ticks += running.inner_ticks;
 }
 
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
-void finish_ops(ThreadState& state, const void* record, const at::RecordFunction* fn) {
-  if (!state.ops.empty() && fn != nullptr && state.ops.back().collective.record == fn) {
-    follow_collective(state.lent.collectives, *fn, state.ops.back().collective);
+void finish_ops(ThreadState& state, const at::RecordFunction& fn) {
+  if (!state.ops.empty() && state.ops.back().collective.record == &fn) {
+    follow_collective(state.lent.collectives, fn, state.ops.back().collective);
   }
-  if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != record && fn != nullptr) {
-    tell_inside(*state.lent.memory, &state, *fn);
+  if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != &fn) {
+    tell_inside(*state.lent.memory, &state, fn);
   }
   for (std::size_t i = state.ops.size(); i-- > 0;) {
-    if (state.ops[i].record != record) continue;
+    if (state.ops[i].record != &fn) continue;
     const Ticks now = now_ticks();
     while (state.ops.size() > i) finish_op(state, fn, now);
     break;
@@ -278,7 +289,7 @@ void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
   if (!state.frames.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.frames.empty()) return;
-  finish_ops(state, &fn, &fn);
+  finish_ops(state, fn);
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     state.close(&fn);
     return;
@@ -315,7 +326,7 @@ void note_elsewhere(const at::RecordFunction& fn) {
 // Starts a range that user code or torch itself put around a part of the program.
 void start_range(ThreadState& state, const at::RecordFunction& fn) {
   if (!runs_package(fn.name())) return open_region(fn);
-  if (!state.frames.empty()) start_compiled(state, &fn, compiled_package());
+  if (!state.frames.empty()) start_compiled(state, fn, compiled_package());
 }
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
@@ -323,7 +334,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   if (!state.frames.empty()) abandon_ended_pass(state);
   if (state.is_paused()) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-    if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, &fn, compiled_region());
+    if (start_node(state, fn) && is_compiled_backward(fn.name())) start_compiled(state, fn, compiled_region());
   } else if (fn.scope() == at::RecordScope::USER_SCOPE) {
     start_range(state, fn);
   } else if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) {
@@ -337,20 +348,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   return nullptr;
 }
 
-// Only its address counts.
-constexpr char kCompiledToken = 0;
-
 }  // namespace
-
-void enter_compiled() {
-  auto& state = thread_state();
-  if (state.is_observed() && !state.is_paused()) start_compiled(state, &kCompiledToken, compiled_package());
-}
-
-void leave_compiled() {
-  auto& state = thread_state();
-  if (!state.frames.empty()) finish_ops(state, &kCompiledToken, nullptr);
-}
 
 at::RecordFunctionCallback op_observer_callback() {
   return at::RecordFunctionCallback(start, finish)

@@ -24,7 +24,9 @@ constexpr std::size_t kMaxRings = 256;
 Allocations::Place place_of_thread() {
   const auto& state = thread_state();
   if (!state.lent.memory || !state.is_observed() || state.is_paused()) return {};
-  return {state.lent.memory.get(), state.in_owned_work() ? &state : nullptr};
+  const bool inside = state.in_owned_work();
+  return {state.lent.memory.get(), inside ? &state : nullptr,
+          state.origin_of_memory(inside ? state.ops.back().key.owner : state.now(), inside && state.ops.back().owned)};
 }
 
 }  // namespace
@@ -65,7 +67,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   auto memory = setup.measures_memory ? std::make_shared<Allocations>() : nullptr;
-  if (memory) memory->begin(&place_of_thread);
+  if (memory) memory->begin(&place_of_thread, setup.owned_storages);
   {
     const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
     memory_ = std::move(memory);

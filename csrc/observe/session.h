@@ -37,9 +37,10 @@ class ScriptPlaces;
 
 // What the front ends set up before the first pass; memory, reuse and events may be changed between passes.
 struct SessionSetup {
-  const void* model = nullptr;     // the object whose calls are those of the model; null where no object is
-  bool leaves_out_others = false;  // calls of the model that the run does not make (own_calls.h)
-  bool measures_memory = false;    // what modules allocate
+  const void* model = nullptr;               // the object whose calls are those of the model; null where no object is
+  bool leaves_out_others = false;            // calls of the model that the run does not make (own_calls.h)
+  bool measures_memory = false;              // what modules allocate
+  std::vector<OwnedStorage> owned_storages;  // the model's parameters, buffers and gradients, for that
   // The reuse distance of what ops move, and, where the tree of modules is known, what crosses their boundaries.
   bool tracks_reuse = false;
   std::vector<ModuleId> parents;       // of each module of the tree; empty: not known

@@ -74,6 +74,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     const bool is_inside =
         std::ranges::any_of(frames, [&](const Frame& open) { return is_call(open.kind) && open.module == module; });
     frame.memory = lent.memory->enter(module, phase == Phase::forward && !is_inside);
+    if (module == kOptimizer) lent.memory->optimizer_begins();
   }
   frames.push_back(frame);
   if (is_call(kind)) begin_boundary(frames.back());
@@ -140,7 +141,10 @@ void ThreadState::pop() {
     auto& last = frames.size() > 1 ? frames[frames.size() - 2].last : last_call;
     last = {frames.back().module, frames.back().is_certain};
   }
-  if (lent.memory && is_call(frames.back().kind)) lent.memory->leave(frames.back().memory);
+  if (lent.memory && is_call(frames.back().kind)) {
+    lent.memory->leave(frames.back().memory);
+    if (frames.back().module == kOptimizer) lent.memory->optimizer_ends();
+  }
   if (frames.back().bounded) lent.boundaries->leave(frames.back().module, frames.back().phase);
   bypass.evidence |= frames.back().evidence_before;
   marks.end(frames.back().mark);
@@ -298,6 +302,13 @@ bool ThreadState::is_observed() const { return !frames.empty() && session->activ
 Owner ThreadState::now() const {
   if (between_nodes()) return {backward.last_module, Phase::backward, region};
   return {frames.back().module, phase_now(), region};
+}
+
+MemoryOrigin ThreadState::origin_of_memory(const Owner& owner, bool owned) const {
+  const auto is_of_model = [](const Frame& frame) {
+    return is_call(frame.kind) && frame.module != kOutside && frame.module != kOptimizer;
+  };
+  return {owner, owned || std::ranges::any_of(frames, is_of_model), c10::GradMode::is_enabled()};
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {

@@ -55,7 +55,7 @@ struct Frame {
 };
 
 struct RunningOp {
-  const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work or of compiled code
+  const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work
   OpInfo* op = nullptr;
   BucketKey key;  // its signature is that of the inputs until the op ends
   NestedWork nested_work = NestedWork::transparent;
@@ -162,6 +162,8 @@ struct ThreadState {
   bool between_nodes() const;
   // Returns the module, phase and region of an op that starts now.
   Owner now() const;
+  // Returns where memory of that owner is allocated. `owned`: its module owns the op, whatever frames are open.
+  MemoryOrigin origin_of_memory(const Owner& owner, bool owned) const;
   // Returns the phase of a module that is called now.
   Phase phase_of_call() const;
   // Returns whether an active profile observes this thread, in the pass that the frames belong to.

@@ -176,10 +176,10 @@ void write_results(const OpCall& call, Work& work) {
 
 namespace {
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 [[noreturn]] void throw_wrong_type(const OpCall& call, std::string_view argument, const char* wanted) {
-  throw std::logic_error(call.name + ": argument " + quoted(argument) + " is not " + wanted);
+  throw std::logic_error(call.name + ": argument " + in_quotes(argument) + " is not " + wanted);
 }
 
 const TensorDesc& only_tensor(const OpCall& call, const Argument& argument, const std::string& what) {
@@ -251,13 +251,13 @@ const TensorDesc& OpCall::tensor(std::size_t position) const {
   if (position >= arguments.size()) {
     throw std::out_of_range(name + ": no argument at position " + std::to_string(position));
   }
-  return only_tensor(*this, arguments[position], "argument " + quoted(arguments[position].name));
+  return only_tensor(*this, arguments[position], "argument " + in_quotes(arguments[position].name));
 }
 
 const TensorDesc& OpCall::tensor(std::string_view argument) const {
   const Argument* found = find(argument);
-  if (found == nullptr) throw std::out_of_range(name + ": no argument " + quoted(argument));
-  return only_tensor(*this, *found, "argument " + quoted(argument));
+  if (found == nullptr) throw std::out_of_range(name + ": no argument " + in_quotes(argument));
+  return only_tensor(*this, *found, "argument " + in_quotes(argument));
 }
 
 const TensorDesc* OpCall::find_tensor(std::string_view argument) const {
@@ -267,7 +267,7 @@ const TensorDesc* OpCall::find_tensor(std::string_view argument) const {
 
 const std::vector<TensorDesc>& OpCall::tensors(std::string_view argument) const {
   const Argument* found = find(argument);
-  if (found == nullptr) throw std::out_of_range(name + ": no argument " + quoted(argument));
+  if (found == nullptr) throw std::out_of_range(name + ": no argument " + in_quotes(argument));
   return found->tensors;
 }
 

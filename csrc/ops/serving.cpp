@@ -587,17 +587,27 @@ void triton_bytes(const OpCall& call, Work& work) {
     const bool fits = std::ranges::any_of(pointers, [&](const auto* pointer) { return pointer->held_numel() == all; });
     if (fits) turns = std::max(turns, all);
   }
+  const auto& first = *pointers.front();
+  const auto& last = *pointers.back();
   const bool known = turns > 0;
-  if (!known) turns = pointers.back()->held_numel();
+  if (!known) turns = last.held_numel();
+  const auto names = [&](std::string_view op) { return call.name.find(op) != std::string::npos; };
+  const bool looks_up = names("index") || names("scatter") || names("gather") || names("embedding");
+  const bool reads_all = known && names("pool") && !looks_up;
   const auto bytes_of = [&](const TensorDesc& pointer) {
     const auto elements = pointer.held_numel();
     if (elements > turns && !known) return std::int64_t{0};
-    return product({std::min(elements, turns), pointer.item_bytes});
+    return product({reads_all ? elements : std::min(elements, turns), pointer.item_bytes});
   };
+  // What an element-wise kernel writes has an element for each turn. Where the last pointer has fewer, the first one is
+  // updated in place.
+  const bool in_place = known && call.name.starts_with("triton_poi_") && !looks_up && last.held_numel() < turns &&
+                        first.held_numel() == turns;
   for (const auto* pointer : pointers) {
-    if (pointer != pointers.back()) add_read(work, bytes_of(*pointer));
+    if (in_place || pointer != &last) add_read(work, bytes_of(*pointer));
   }
-  add_write(work, bytes_of(*pointers.back()));
+  add_write(work, bytes_of(in_place ? first : last));
+  if (in_place) work.updated_bytes = saturating_add(work.updated_bytes, bytes_of(first));
 }
 
 }  // namespace

@@ -144,6 +144,7 @@ void bind_import(py::module_& module) {
                                                   .steps = steps,
                                                   .mean = mean,
                                                   .model = called ? &*called : nullptr,
+                                                  .counted = model != nullptr ? &model->data() : nullptr,
                                                   .captures = captures_of(captures),
                                                   .counters = counters});
           },

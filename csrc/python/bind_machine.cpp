@@ -68,7 +68,7 @@ void bind_host(py::module_& module) {
 void bind_doctor(py::module_& module) {
   module.def("doctor", [] {
     std::vector<std::tuple<std::string, std::string, std::string>> found;
-    for (Finding& finding : doctor()) {
+    for (Examined& finding : doctor()) {
       found.emplace_back(std::move(finding.what), std::move(finding.found), std::move(finding.advice));
     }
     return found;

@@ -74,7 +74,7 @@ PackageCalls package_calls(const std::tuple<ModuleId, std::string, std::int64_t,
 
 // The work that ops did, which Python adds up for kernels of compiled code.
 struct OpsWork {
-  Work work;
+  Work work;  // a lower limit where an op has no cost
   bool costed = true;
 };
 
@@ -91,8 +91,8 @@ OpsWork work_of(const py::function& call) {
   OpsWork sum;
   for (const auto& op : session->stop().ops) {
     if (op.is_unobserved()) continue;
-    sum.costed = sum.costed && op.costed && !op.work.lower_limit;
     sum.work += op.work;
+    sum.work.lower_limit = sum.work.lower_limit || !op.costed;
   }
   return sum;
 }
@@ -238,6 +238,9 @@ void bind_run(py::module_& module) {
   py::class_<OpsWork>(module, "OpsWork")
       .def(py::init<>())
       .def_readwrite("costed", &OpsWork::costed)
+      .def_property(
+          "lower_limit", [](const OpsWork& self) { return self.work.lower_limit; },
+          [](OpsWork& self, bool is) { self.work.lower_limit = is; })
       .def_property_readonly("macs", [](const OpsWork& self) { return self.work.macs; })
       .def_property_readonly("bytes", [](const OpsWork& self) { return self.work.bytes(); })
       .def_property_readonly("operations",

@@ -23,16 +23,23 @@ const AttributeNames& attribute_names() {
   return *names;
 }
 
+void for_each_own(PyObject* module, PyObject* list, const std::function<void(PyObject*)>& visit) {
+  const auto attributes = attributes_of(module);  // None has none
+  auto* const own = attributes ? PyDict_GetItemWithError(attributes.ptr(), list) : nullptr;
+  if (own == nullptr || !PyDict_Check(own)) return;
+  PyObject* name = nullptr;
+  PyObject* tensor = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(own, &position, &name, &tensor);) visit(tensor);
+}
+
 }  // namespace
 
 void for_each_own_parameter(PyObject* module, const std::function<void(PyObject*)>& visit) {
-  const auto attributes = attributes_of(module);  // None has none
-  auto* const parameters =
-      attributes ? PyDict_GetItemWithError(attributes.ptr(), attribute_names().parameters) : nullptr;
-  if (parameters == nullptr || !PyDict_Check(parameters)) return;
-  PyObject* name = nullptr;
-  PyObject* parameter = nullptr;
-  for (Py_ssize_t position = 0; PyDict_Next(parameters, &position, &name, &parameter);) visit(parameter);
+  for_each_own(module, attribute_names().parameters, visit);
+}
+
+void for_each_own_buffer(PyObject* module, const std::function<void(PyObject*)>& visit) {
+  for_each_own(module, attribute_names().buffers, visit);
 }
 
 Fingerprint::Fingerprint(py::handle module) {

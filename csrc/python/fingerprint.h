@@ -32,7 +32,8 @@ class Fingerprint {
   bool complete_ = true;
 };
 
-// Calls visit(value) for each entry of the module's own `_parameters`, None among them.
+// Call visit(value) for each entry of the module's own `_parameters` or `_buffers`, None among them.
 void for_each_own_parameter(PyObject* module, const std::function<void(PyObject*)>& visit);
+void for_each_own_buffer(PyObject* module, const std::function<void(PyObject*)>& visit);
 
 }  // namespace roofprof::python

@@ -366,13 +366,19 @@ std::set<ModuleId> ModuleHooks::deferred() const {
 }
 
 void ModuleHooks::tell_reads() {
+  auto& owned = session_->setup.owned_storages;
+  owned.clear();
   std::vector<std::pair<const at::TensorImpl*, ModuleId>> parameters;
   ModuleId place = 0;
   for (const auto object : tree_->objects) {
     for_each_own_parameter(object.ptr(), [&](PyObject* parameter) {
-      if (is_tensor(parameter)) {
-        parameters.emplace_back(THPVariable_Unpack(parameter).unsafeGetTensorImpl(), place);
-      }
+      if (!is_tensor(parameter)) return;
+      const auto& tensor = THPVariable_Unpack(parameter);
+      parameters.emplace_back(tensor.unsafeGetTensorImpl(), place);
+      observe::add_owned_parameter(tensor, place, owned);
+    });
+    for_each_own_buffer(object.ptr(), [&](PyObject* buffer) {
+      if (is_tensor(buffer)) observe::add_owned_buffer(THPVariable_Unpack(buffer), place, owned);
     });
     ++place;
   }

@@ -82,6 +82,7 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       {"bound", 3},
       {"percent_of_roof", 7},
       {"wasted_time", 2},
+      {"shared_time", 1},
       {"work_share", 1},
   };
   static const std::vector<DefaultColumn> kRegions = {
@@ -115,28 +116,28 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       {"percent_of_time", 0},
       {"total", 0},
       {"instances", 0},
-      {"average", 0},
-      {"median", 1},
-      {"min", 3},
-      {"max", 2},
-      {"stddev", 4},
-      {"bytes", 2, facts::compiled},
-      {"unfused_bytes", 5, facts::compiled},
+      {"average", 6},
+      {"median", 7},
+      {"min", 10},
+      {"max", 9},
+      {"stddev", 11},
+      {"bytes", 3, facts::compiled},
+      {"unfused_bytes", 8, facts::compiled},
       {"dram_bytes", 6},
-      {"l2_bytes", 14},
-      {"l1_bytes", 14},
-      {"flops", 14, facts::counters},
+      {"l2_bytes", 15},
+      {"l1_bytes", 15},
+      {"flops", 13, facts::counters},
       {"intensity", 12, facts::compiled},
-      {"dram_bandwidth", 8},
-      {"bound", 13},
-      {"percent_of_roof", 12},
-      {"module", 5},
-      {"scope", 5},
-      {"op", 7},
+      {"dram_bandwidth", 9},
+      {"bound", 2},
+      {"percent_of_roof", 1},
+      {"module", 4},
+      {"scope", 12},
+      {"op", 5},
       {"fused", 7, facts::compiled},
-      {"built_for", 9},
-      {"grid", 10},
-      {"block", 11},
+      {"built_for", 13},
+      {"grid", 14},
+      {"block", 14},
   };
   static const std::vector<DefaultColumn> kRanks = {
       {"host", 4}, {"device", 3},  {"steps", 7},           {"step", 2},        {"step_spread", 6}, {"wall", 1},
@@ -163,6 +164,9 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       {"percent_of_roof", 0},
       {"wasted", 5},
   };
+  static const std::vector<DefaultColumn> kMemory = {
+      {"module", 0}, {"phase", 2}, {"before", 1}, {"storages", 3}, {"bytes", 0}, {"percent_of_all", 0},
+  };
   switch (kind) {
     case TableKind::modules:
       return kModules;
@@ -174,6 +178,8 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind) {
       return kKernels;
     case TableKind::ranks:
       return kRanks;
+    case TableKind::memory:
+      return kMemory;
     default:
       return kCollectives;
   }
@@ -200,9 +206,12 @@ Facts facts_of(const Report& report, TableKind kind) {
   add(!of_modules && some_counted, facts::counters);  // of operators and kernels, whatever their modules lack
   add(!report.ceilings().empty(), facts::roofs);
   add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
-  add(total.incomplete, facts::incomplete);
   add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
-  add(kind == TableKind::kernels && !data.compiled_kernels.empty(), facts::compiled);
+  const bool generated = std::ranges::any_of(data.ops, [](const OpBucket& op) { return !op.fused.empty(); });
+  const bool of_kernels = kind == TableKind::kernels;
+  add(of_kernels ? std::ranges::any_of(report.kernels(), &KernelRow::incomplete) : total.incomplete, facts::incomplete);
+  add((of_modules || of_kernels) && !data.compiled_kernels.empty(), facts::compiled);
+  add(of_kernels && generated, facts::compiled | facts::generated);
   add(of_modules && total.time_max_ns, facts::ranks);
   add(of_modules && total.communication_ns, facts::collectives);
   add(total.time_low_ns.has_value(), facts::predicted);
@@ -219,6 +228,8 @@ std::vector<std::string> default_columns_of(const Report& report, std::string_vi
       return names_of_default<KernelRow>(report, options);
     case TableKind::ranks:
       return names_of_default<Rank>(report, options);
+    case TableKind::memory:
+      return names_of_default<MemoryRow>(report, options);
     case TableKind::collectives:
       return names_of_default<Collective>(report, options);
     default:

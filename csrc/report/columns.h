@@ -126,7 +126,7 @@ Cell cell_of(const Column<Row>& column, const Row& row) {
   const Value value = column.value(row);
   const Figures* figures = detail::figures_in(row, column.of_self);
   const bool incomplete = [&] {
-    if constexpr (std::is_same_v<Row, Rank>) {
+    if constexpr (std::is_same_v<Row, Rank> || std::is_same_v<Row, KernelRow>) {
       return row.incomplete;
     } else {
       return figures != nullptr && figures->incomplete;
@@ -166,6 +166,7 @@ const std::vector<DefaultColumn>& default_columns(TableKind kind);
 template <class Row>
 constexpr std::string_view naming_column() {
   if constexpr (std::is_same_v<Row, KernelRow> || std::is_same_v<Row, Collective>) return "name";
+  if constexpr (std::is_same_v<Row, MemoryRow>) return "category";
   return std::is_same_v<Row, Rank> ? "rank" : "path";
 }
 
@@ -175,6 +176,8 @@ const std::vector<Row>& rows_of(const Report& report) {
     return report.kernels();
   } else if constexpr (std::is_same_v<Row, Rank>) {
     return report.ranks();
+  } else if constexpr (std::is_same_v<Row, MemoryRow>) {
+    return report.memory_at_peak();
   } else {
     static_assert(std::is_same_v<Row, Collective>);
     return report.analysis().collectives();

@@ -1,5 +1,5 @@
-// A report's rows or kernels as CSV (RFC 4180), one line for each and none for the total, so that the self columns add
-// up to it. The header carries the units in its names; an empty cell is an unknown figure.
+// A report's rows, kernels or memory as CSV (RFC 4180), one line for each and none for the total, so that the self
+// columns add up to it. The header carries the units in its names; an empty cell is an unknown figure.
 
 #include <fmt/format.h>
 
@@ -76,10 +76,10 @@ std::string csv_of(const std::vector<Row>& rows) {
 }  // namespace
 
 std::string Report::to_csv(std::string_view by) const {
-  if (by != "module" && by != "kernel") {
-    throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module' and one by 'kernel'", by));
-  }
-  return by == "module" ? csv_of(rows()) : csv_of(kernels());
+  if (by == "module") return csv_of(rows());
+  if (by == "kernel") return csv_of(kernels());
+  if (by == "memory") return csv_of(memory_at_peak());
+  throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module', 'kernel' and 'memory'", by));
 }
 
 void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }

@@ -266,6 +266,51 @@ class TextRenderer {
   bool shortened_ = false;
 };
 
+// Returns the text as Markdown shows it, unchanged: signs that Markdown or HTML would act on are escaped.
+std::string markdown_text(std::string_view text) {
+  constexpr std::string_view kActedOn = "\\`*_[]<>|#~";
+  std::string escaped;
+  for (const char letter : printable(text)) {
+    if (letter == '&') {
+      escaped += "&amp;";
+      continue;
+    }
+    if (kActedOn.find(letter) != std::string_view::npos) escaped += '\\';
+    escaped += letter;
+  }
+  return escaped;
+}
+
+// Renders one block after another, with an empty line between blocks.
+struct MarkdownRenderer {
+  std::string text;
+
+  void show(const Heading& heading) { add("### " + markdown_text(heading.text)); }
+
+  void show(const Paragraph& paragraph) {
+    if (paragraph.if_shortened) return;  // nothing is shortened here
+    const std::string said = markdown_text(paragraph.said() + paragraph.ending);
+    add(paragraph.label.empty() ? said : "**" + markdown_text(paragraph.label) + "**: " + said);
+  }
+
+  void show(const Table& table) {
+    if (!table.title.empty()) show(Heading{table.title});
+    std::string lines = "|";
+    for (const auto& column : table.columns) lines += " " + markdown_text(column.heading) + " |";
+    lines += "\n|";
+    for (const auto& column : table.columns) lines += column.left ? " :-- |" : " --: |";
+    for (const auto& row : table.rows) {
+      lines += "\n|";
+      for (const auto& cell : row.cells)
+        lines += " " + repeated("&nbsp;&nbsp;", cell.level) + markdown_text(cell.text) + " |";
+    }
+    add(lines);
+    for (const auto& remark : table.remarks) add(markdown_text(remark));
+  }
+
+  void add(std::string_view block) { text.append(text.empty() ? "" : "\n").append(block).append("\n"); }
+};
+
 }  // namespace
 
 std::string Paragraph::said() const { return items.empty() ? text : joined(items, "; "); }
@@ -277,6 +322,12 @@ std::string render_text(const Document& document, std::size_t width) {
     renderer.end(!std::holds_alternative<Paragraph>(block));
   }
   return renderer.take();
+}
+
+std::string render_markdown(const Document& document) {
+  MarkdownRenderer renderer;
+  for (const Block& block : document.blocks) std::visit([&](const auto& shown) { renderer.show(shown); }, block);
+  return renderer.text;
 }
 
 std::string render_rows(const Table& table, std::size_t width, std::vector<std::string>* dropped) {

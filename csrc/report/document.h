@@ -91,6 +91,10 @@ struct Document {
 // a paragraph it is 40 at least.
 std::string render_text(const Document& document, std::size_t width);
 
+// Returns the document as GitHub's Markdown: a heading of the third level for each heading and title, a table for each
+// table, a line for each paragraph.
+std::string render_markdown(const Document& document);
+
 // Every line ends in '\n' and has no blanks at its end. What does not fit `width` is made to, in this order:
 // truncation, narrow gaps, harder truncation, narrow indentation, dropped columns, whose headings go to `dropped`.
 // Levels of a tree stay apart. Wider than `width` only where the columns that must stay need more. Remarks are not in

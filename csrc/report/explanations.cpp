@@ -1,5 +1,5 @@
-// Adds the paragraphs below every table: hotspots and advice, the meaning of the columns, the origin of the roofs, and
-// the gaps in the figures.
+// Adds the paragraphs below every table: hotspots and findings, the meaning of the columns, the origin of the roofs,
+// and the gaps in the figures.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,7 +72,8 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
             "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
   }
   std::string why = "the program was not observed op by op with the memory that its modules share (TorchScript is not)";
-  if (data.imported) why = "a trace does not tell which memory its ops share";
+  if (data.imported) why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
+  if (std::ranges::find(data.notes, "fused-not-known", &Note::code) != data.notes.end()) why = "a note says why";
   if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";
   return {"fused bytes, fused bound and %fused are n/a: " + why};
 }
@@ -215,6 +216,18 @@ std::vector<std::vector<const Note*>> kinds_of_notes(const Report& report) {
   return kinds;
 }
 
+// Returns the codes of all notes that the table prints, those above its rows first.
+std::vector<std::string> codes_of_notes(const Report& report) {
+  std::vector<std::string> codes;
+  for (const auto& note : report.coverage().notes) {
+    if (note.level == NoteLevel::attention && std::ranges::find(codes, note.code) == codes.end()) {
+      codes.push_back(note.code);
+    }
+  }
+  for (const auto& notes : kinds_of_notes(report)) codes.push_back(notes.front()->code);
+  return codes;
+}
+
 std::string all_counted_words(const ProfileData& data) {
   if (data.bypass_sought) return "everything observed was counted";
   if (data.imported) return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
@@ -254,13 +267,19 @@ void add_hotspots(Document& document, const Report& report, const TableOptions& 
   document.add(std::move(table));
 }
 
-void add_advice(Document& document, const Report& report) {
+std::string text_with_source(const Finding& finding) {
+  return finding.source ? finding.text + " (" + *finding.source + ")" : finding.text;
+}
+
+void add_findings(Document& document, const Report& report) {
   constexpr std::size_t kMost = 5;
-  const auto& advice = report.analysis().advice();
-  for (std::size_t i = 0; i < std::min(advice.size(), kMost); ++i) {
-    document.add(Paragraph{.label = i == 0 ? "advice" : "",
-                           .text = fmt::format("{} [{}]", advice[i].text, advice[i].source),
-                           .apart = i == 0});
+  const auto& findings = report.analysis().findings();
+  for (std::size_t i = 0; i < std::min(findings.size(), kMost); ++i) {
+    const auto& finding = findings[i];
+    document.add(
+        Paragraph{.label = i == 0 ? "findings" : "",
+                  .text = fmt::format("{}: {} [{}]", text_with_source(finding), finding.action, finding.reference),
+                  .apart = i == 0});
   }
 }
 
@@ -303,9 +322,12 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
       break;
     case TableKind::kernels:
       if (report.kernels().empty()) break;
-      add.operator()<KernelRow>({report.data().compiled_kernels.empty()
-                                     ? "one line for a kernel, copy or memset in one module, op and launch size"
-                                     : "one line for a kernel in one place of the compiled code"});
+      add.operator()<KernelRow>(
+          {report.data().device_timed || report.data().compiled_kernels.empty()
+               ? "one line for a kernel, copy or memset in one module, op and launch size"
+               : "one line for a kernel in one place of the compiled code: its total is its part of the "
+                 "region's time, and median to std dev are of its calls in runs with ranges "
+                 "around kernels"});
       break;
     case TableKind::ranks:
       if (report.ranks().empty()) break;
@@ -314,6 +336,12 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
     case TableKind::collectives:
       if (report.analysis().collectives().empty()) break;
       add.operator()<Collective>({"one line for a collective in one module, phase, group and size"});
+      break;
+    case TableKind::memory:
+      if (report.memory_at_peak().empty()) break;
+      add.operator()<MemoryRow>({"one line for what a module allocated in one phase, or had before",
+                                 "activations: kept for the backward; temporaries: neither kept nor returned",
+                                 sibling_legend(report, options)});
       break;
   }
 }
@@ -382,6 +410,11 @@ void add_coverage(Document& document, const Report& report) {
   for (const auto& notes : kinds_of_notes(report)) {
     const auto more = notes.size() - 1;
     say("note: " + note_text(*notes.front()), Role::note, more > 0 ? fmt::format(" (and {} more like it)", more) : "");
+  }
+  if (const auto codes = codes_of_notes(report); !codes.empty()) {
+    document.add(Paragraph{.text = fmt::format("more on notes: roofprof explain {}", fmt::join(codes, " ")),
+                           .role = Role::hint,
+                           .most_lines = kLines});
   }
   document.add(Paragraph{.text = "in full: coverage in the report's JSON",
                          .role = Role::hint,

@@ -61,7 +61,7 @@ Report Report::from_json_text(std::string_view text) {
   if (has_two_reports(text)) throw std::runtime_error("not a report, but a comparison of two");
   throw std::runtime_error("not a report of schema version " + std::to_string(kReportSchemaVersion) +
                            ", which this roofprof reads, but " + shown(version) +
-                           ": read it with the roofprof that wrote it, or make it again");
+                           ": read it with the roofprof that wrote it, or make it again (roofprof docs report#json)");
 }
 
 Report Report::from_json(const std::string& path) {

@@ -1,7 +1,7 @@
 // A report as JSON; docs/report.md describes the file. Observed data is written by the member lists of
 // core/members.h, so that Report::from_json makes the same report of it; "coverage", "total", "rows", "regions",
-// "step_statistics", "language_model", "flops_utilization", "kernels" and "advice" are derived and are written for
-// every other reader (what kernels were observed is "kernel_buckets").
+// "step_statistics", "language_model", "flops_utilization", "kernels", "memory_at_peak" and "findings" are derived and
+// are written for every other reader (what kernels were observed is "kernel_buckets").
 
 #include <concepts>
 #include <functional>
@@ -67,21 +67,12 @@ void write_kernels(JsonWriter& json, const std::vector<KernelRow>& kernels) {
   json.end_array();
 }
 
-void write_advice(JsonWriter& json, const std::vector<Advice>& advice) {
+void write_memory(JsonWriter& json, const std::vector<MemoryRow>& rows) {
   json.begin_array();
-  for (const Advice& one : advice) {
+  for (const MemoryRow& row : rows) {
     json.break_line();
     json.begin_object();
-    json.member("rule", one.rule);
-    json.member("module", one.module);
-    json.member("modules", one.modules);
-    json.member("ops", one.ops);
-    json.member("text", one.text);
-    json.key("figures");
-    json.begin_object();
-    for (const auto& [name, value] : one.figures) json.member(name, value);
-    json.end_object();
-    json.member("source", one.source);
+    for_each_entry(kMemoryFields, [&](const FigureInfo& info, auto member) { json.member(info.name, row.*member); });
     json.end_object();
   }
   json.end_array();
@@ -166,7 +157,8 @@ std::string Report::to_json() const {
     line("language_model", [&] { write_value(json, phases); });
   if (const auto utilization = flops_utilization()) line("flops_utilization", [&] { write_value(json, *utilization); });
   line("kernels", [&] { write_kernels(json, kernels()); });
-  line("advice", [&] { write_advice(json, analysis_->advice()); });
+  if (!memory_at_peak().empty()) line("memory_at_peak", [&] { write_memory(json, memory_at_peak()); });
+  line("findings", [&] { write_value(json, analysis_->findings()); });
   observed(true);
   json.break_line();
   json.end_object();

@@ -7,6 +7,7 @@
 
 #include "analysis/group.h"
 #include "analysis/language_model.h"
+#include "analysis/memory_rows.h"
 #include "analysis/predict/prediction.h"
 #include "analysis/ranks/rank_figures.h"
 #include "analysis/ranks/rank_merger.h"
@@ -53,6 +54,10 @@ const RooflineRow& Report::total() const& { return analysis_->total(); }
 
 const std::vector<KernelRow>& Report::kernels() const& { return analysis_->kernels(); }
 
+const std::vector<MemoryRow>& Report::memory_at_peak() const& { return analysis_->memory(); }
+
+std::vector<MemoryMoment> Report::memory_timeline() const { return memory_moments(data()); }
+
 const std::vector<RooflineRow>& Report::regions() const& { return analysis_->regions(); }
 
 const Coverage& Report::coverage() const& { return analysis_->coverage(); }
@@ -61,7 +66,7 @@ const RooflineRow& Report::row(std::string_view path) const& { return row_named(
 
 std::vector<Siblings> Report::siblings() const { return analysis_->siblings(); }
 
-std::vector<Advice> Report::advice() const { return analysis_->advice(); }
+std::vector<Finding> Report::findings() const { return analysis_->findings(); }
 
 std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
   return group_rows(data(), total(), keys);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/hotspots.h"
+#include "analysis/memory_rows.h"
 #include "analysis/region_rows.h"
 #include "analysis/whole/analysis.h"
 #include "core/profile_data.h"
@@ -94,11 +95,21 @@ void add_collectives(Document& document, const Report& report, const TableOption
                               : "no collectives: the trace has no call of one");
 }
 
+std::string why_no_kernels(const ProfileData& data) {
+  const auto note = std::ranges::find(data.notes, "no-kernels", &Note::code);
+  if (note != data.notes.end()) return note->text;
+  std::string text = "no kernels: nothing was traced on a device";
+  const auto is_compiled = [](const OpBucket& op) { return op.op == kCompiledRegion; };
+  if (std::ranges::any_of(data.ops, is_compiled))
+    text += "; compiled_kernels=True (--compiled-kernels) tells those of compiled code";
+  return text;
+}
+
 // One line for each kernel in each module and phase, with the columns of nsys.
 void add_kernels(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinKernelWidth = 63;
   const auto columns = choose_columns<KernelRow>(report, options);
-  if (report.kernels().empty()) return document.say("", "no kernels: nothing was traced on a device");
+  if (report.kernels().empty()) return document.say("", why_no_kernels(report.data()));
   auto rows = pointers_to(report.kernels());
   const std::size_t left_out = sort_and_limit(rows, options);
 
@@ -124,6 +135,58 @@ void add_kernels(Document& document, const Report& report, const TableOptions& o
   total.emplace_back("total");
   table.add_rule();
   table.add(std::move(total), "total");
+  finish(document, std::move(table), left_out, options);
+}
+
+// The sentence above the table: how much was alive, where, and how much of it was there before.
+std::string peak_words(const Report& report) {
+  std::int64_t before = 0;
+  for (const auto& row : report.memory_at_peak()) before += row.before ? row.bytes : 0;
+  const auto peak = report.total().peak_memory.value_or(0);
+  const auto bytes = [](std::int64_t count) { return human_bytes(static_cast<double>(count)); };
+  std::string text = fmt::format(
+      "{} were alive at the peak: {} that were allocated since the call began, and {} that "
+      "were there before",
+      bytes(saturating_add(before, peak)), bytes(peak), bytes(before));
+  for (const auto& moment : report.memory_timeline()) {
+    if (!moment.is_peak) continue;
+    text += fmt::format("; it was reached in the {} of {}", moment.phase,
+                        moment.module.empty() ? "the model" : moment.module);
+  }
+  return text;
+}
+
+// One line for the memory of each category, module and phase, and one for each category below them.
+void add_memory(Document& document, const Report& report, const TableOptions& options) {
+  constexpr std::size_t kMinWidth = 10;
+  const auto& all = options.expand ? report.memory_at_peak() : report.analysis().folded_memory();
+  if (all.empty()) return document.say("", "no memory at the peak: " + why_no_memory(report.data()));
+  document.say("", peak_words(report));
+  const auto columns = choose_columns<MemoryRow>(report, options);
+  auto rows = pointers_to(all);
+  const std::size_t left_out = sort_and_limit(rows, options);
+  Table table = columns.table({"category", true, kMinWidth, 0, Keep::both_ends, "category"});
+  for (const MemoryRow* row : rows) {
+    std::vector<Cell> cells = {Cell{row->category}};
+    columns.append_cells(cells, *row);
+    table.add(std::move(cells));
+  }
+  table.add_rule();
+  auto sums = memory_by_category(all);
+  MemoryRow total{.category = "total"};
+  for (const auto& sum : sums) {
+    total.storages += sum.storages;
+    total.bytes = saturating_add(total.bytes, sum.bytes);
+  }
+  total.percent_of_all = 100;
+  sums.push_back(total);
+  for (const auto& sum : sums) {
+    std::vector<Cell> cells = {Cell{(&sum == &sums.back() ? "" : "all ") + sum.category}};
+    for (const auto& column : columns.figures) {
+      cells.push_back(is_textual(column.info->unit) ? Cell{""} : cell_of(column, sum));
+    }
+    table.add(std::move(cells), "total");
+  }
   finish(document, std::move(table), left_out, options);
 }
 
@@ -400,6 +463,8 @@ void add_rows(Document& document, const Report& report, const TableOptions& opti
       return add_ranks(document, report, options);
     case TableKind::collectives:
       return add_collectives(document, report, options);
+    case TableKind::memory:
+      return add_memory(document, report, options);
   }
 }
 
@@ -459,7 +524,7 @@ Document report_document(const Report& report, const TableOptions& options) {
   set_apart(document, rows);
   if (options.by == "module" || options.by == "op") {
     add_hotspots(document, report, options);
-    add_advice(document, report);
+    add_findings(document, report);
   }
   const std::size_t explanations = document.blocks.size();
   if (folds_siblings(options)) add_siblings(document, report);

@@ -24,13 +24,14 @@ std::vector<std::string> default_columns_of(const Report& report, std::string_vi
 // Rows shown where nothing else was asked for.
 inline constexpr std::size_t kReadableRows = 60;
 
-enum class TableKind : std::uint8_t { modules, regions, groups, kernels, ranks, collectives };
+enum class TableKind : std::uint8_t { modules, regions, groups, kernels, ranks, collectives, memory };
 
 inline TableKind kind_of(std::string_view by) {
   if (by == "module") return TableKind::modules;
   if (by == "scope") return TableKind::regions;
   if (by == "rank") return TableKind::ranks;
   if (by == "collective") return TableKind::collectives;
+  if (by == "memory") return TableKind::memory;
   return by == "kernel" ? TableKind::kernels : TableKind::groups;
 }
 
@@ -47,8 +48,12 @@ Facts facts_of(const Report& report, TableKind kind);
 void add_heading(Document& document, const Report& report);
 // So many modules and ops that waste most time.
 void add_hotspots(Document& document, const Report& report, const TableOptions& options);
-// Adds advice on them, a sentence for each rule that holds.
-void add_advice(Document& document, const Report& report);
+// Adds findings on them, a sentence for each rule that holds.
+void add_findings(Document& document, const Report& report);
+// Returns what is wrong, and the line of the user's code where it is known.
+std::string text_with_source(const Finding& finding);
+// What the head of a list of findings with their gains says.
+inline constexpr std::string_view kGainsOverlap = "gains do not add up: findings may be about the same time";
 // Adds how the times of equal siblings scatter, and which of them stands out.
 void add_siblings(Document& document, const Report& report);
 void add_legend(Document& document, const Report& report, const TableOptions& options);

@@ -117,9 +117,10 @@ class RunLimits:
     def __init__(self, warmup: int, repeat: int | None, seconds: float | None = None) -> None: ...
 
 class OpsWork:
-    """The work of some operators, added up; `costed` is false where that of some is not known."""
+    """The work of some operators: a `lower_limit` where one has no cost; not `costed` where nothing is known."""
 
     costed: bool
+    lower_limit: bool
     macs: Final[int]
     bytes: Final[int]
     operations: Final[int]

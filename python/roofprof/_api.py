@@ -8,6 +8,7 @@ from roofprof._report import Ceilings, Coverage, GroupRow, Note, Row
 from roofprof.figures import fields
 from roofprof.latency.measured import Latency
 from roofprof.latency.sweep import LatencySweep
+from roofprof.manual import explain
 from roofprof.predict.sweep import predict_sweep
 from roofprof.profiling.imported import from_ncu, from_trace, trace_handler
 from roofprof.profiling.op_costs import Work, op_cost
@@ -35,6 +36,7 @@ __all__ = [
     "Work",
     "compare",
     "count",
+    "explain",
     "fields",
     "from_ncu",
     "from_trace",

@@ -125,11 +125,11 @@ class Field:
     needs: Final[tuple[str, ...]]
     limit: Final[str]  # ">=" or "<=" if the figure of an incomplete row is a limit; "" if it is exact anyway
     legend: Final[str]  # the sentence below tables that explains it; "" if there is none
-    of: Final[str]  # the kind of row: "row", "group", "kernel", "rank" or "collective"
+    of: Final[str]  # the kind of row: "row", "group", "kernel", "rank", "collective" or "memory"
     key: Final[str]  # in JSON and CSV, where times are integer nanoseconds
     type: Final[str]  # of the row's attribute: "int | None"
     is_text: Final[bool]  # True if the CSV has text for it; else it has a number, or true and false
-    def cell(self, row: Row | GroupRow | KernelRow | Rank | Collective) -> str:
+    def cell(self, row: Row | GroupRow | KernelRow | Rank | Collective | MemoryRow) -> str:
         """Return the cell that a table has for that row: "4.09G", ">=1.2M", "n/a"."""
     def text(self, value: float | None) -> str:
         """Return a value in this figure's unit, as tables write it. For figures that are numbers."""
@@ -155,6 +155,7 @@ class Row:
     fused_bytes: Final[int | None]
     fused_bound_time: Final[float | None]
     percent_of_fused: Final[float | None]
+    shared_time: Final[float | None]
     inferred: Final[bool]
     work_share: Final[float | None]
     time_min: Final[float | None]
@@ -324,6 +325,7 @@ class KernelRow:
     stddev: Final[float]
     bytes: Final[int | None]
     unfused_bytes: Final[int | None]
+    incomplete: Final[bool]
     fused: Final[str]
     modules: Final[str]
     shared: Final[bool]
@@ -398,6 +400,15 @@ class Collective:
     percent_of_roof: Final[float | None]
     wasted: Final[float | None]
 
+class MemoryRow:
+    category: Final[str]
+    module: Final[str]
+    phase: Final[str]
+    before: Final[bool]
+    storages: Final[int]
+    bytes: Final[int]
+    percent_of_all: Final[float]
+
 # Rows end here.
 
 class Note:
@@ -427,17 +438,30 @@ class Coverage:
     unobserved: Final[dict[str, int]]
     notes: Final[list[Note]]
 
-class Advice:
-    """Advice on time that modules take, by one rule of docs/advice.md."""
+GAINS_OVERLAP: Final[str]  # what the head of a list of findings says
 
+class Finding:
+    """Something that wastes time, and what to do about it, by one rule of docs/findings.md."""
+
+    id: Final[str]  # the same in every run: "depthwise-convolution/features.3/aten::conv2d"
     rule: Final[str]
     # path of the module with most of that time; of equal siblings their common name, "layers.0-79.mlp"
     module: Final[str]
     modules: Final[list[str]]  # all that the rule holds for, most time first
+    op: Final[str | None]  # the one with most of that time; None: all of the module's
     ops: Final[list[str]]
-    text: Final[str]  # one sentence with the figures that are the reason for it
-    figures: Final[dict[str, float]]
-    source: Final[str]
+    source: Final[str | None]  # the user's code, "FILE:LINE": of the forward around it, or of a compiled kernel
+    bound: Final[str]
+    text: Final[str]  # one sentence: what is wrong, and by how much
+    action: Final[str]  # what to do
+    gain_low: Final[float]  # seconds of the total's time that this saves
+    gain_high: Final[float]
+    basis: Final[str]  # what the gain is known from: "lower bound", "fused bound", "other precision's roof"
+    confidence: Final[str]  # "high", "medium" or "low"
+    because: Final[str]  # why so sure
+    try_it: Final[str | None]  # code that tries it
+    evidence: Final[dict[str, float]]  # figures that call for it
+    reference: Final[str]  # where the rule is from
 
 class Siblings:
     """Equal modules below one parent, which tables show as one line."""
@@ -465,6 +489,15 @@ class FoldedRow:
     @property
     def parent(self) -> int:
         """The line of its parent, by index; -1: none."""
+
+class MemoryMoment:
+    """The most memory during equally many ops, in bytes above those that were there before."""
+
+    first_op: Final[int]
+    bytes: Final[int]
+    module: Final[str]  # path of the row that allocated then
+    phase: Final[str]
+    is_peak: Final[bool]  # the most of all was during these ops
 
 class StepStatistics:
     count: Final[int]
@@ -518,7 +551,7 @@ class Report:
     total: Final[Row]
     def row(self, path: str) -> Row: ...
     siblings: Final[list[Siblings]]
-    advice: Final[list[Advice]]
+    findings: Final[list[Finding]]
     def group(self, keys: Iterable[str]) -> list[GroupRow]: ...
     regions: Final[list[Row]]
     def within(self, region: str) -> Report: ...
@@ -528,6 +561,9 @@ class Report:
     step_ns: Final[list[int]]
     step_statistics: Final[StepStatistics | None]
     kernels: Final[list[KernelRow]]
+    memory_at_peak: Final[list[MemoryRow]]
+    memory_timeline: Final[list[MemoryMoment]]
+    why_no_memory: Final[str]
     coverage: Final[Coverage]
     ceilings: Final[Ceilings]
     environment: Final[dict[str, str | int | float]]
@@ -544,6 +580,8 @@ class Report:
     bare_ns: Final[list[int]]
     # Returns the run times of the total, and of each row; empty for a row without times.
     def row_run_times_ns(self) -> tuple[list[int], list[list[int]]]: ...
+    def brief(self) -> str: ...
+    def markdown(self, depth: int | None, sort: str, columns: list[str], by: str, limit: int) -> str: ...
     def table(
         self,
         depth: int | None,
@@ -571,7 +609,8 @@ class Report:
     def part(self, part: str, by: str = "module") -> Document:
         """Return one part of it: "heading", "rows" (all of them), "legend", "roofs" or "coverage"."""
     def default_columns(self, by: str) -> list[str]: ...
-    def most_wasting(self) -> list[GroupRow]: ...
+    # Rows, whose modules may stand for equal siblings, and how many modules each is the sum of.
+    def most_wasting(self) -> list[tuple[GroupRow, int]]: ...
     def marked_rows(self) -> list[int]: ...
     # By row: the index of its parent's row; -1: none.
     def parents(self) -> list[int]: ...
@@ -674,6 +713,8 @@ class Document:
         """
     def text(self, width: int = 120) -> str:
         """Return the text, with empty lines around tables and headings. A width of 0: as wide as it takes."""
+
+    def markdown(self) -> str: ...
 
 def printable(text: str) -> str: ...
 

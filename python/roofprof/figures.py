@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from roofprof import _report
 
-KINDS = ("row", "group", "kernel", "rank", "collective")
+KINDS = ("row", "group", "kernel", "rank", "collective", "memory")
 
 
 class Fields(Mapping[str, _report.Field]):
@@ -22,7 +22,7 @@ class Fields(Mapping[str, _report.Field]):
         self._first = {f.name: f for f in reversed(every)}
 
     def of(self, kind: str) -> Mapping[str, _report.Field]:
-        """Return the figures of a "row", "group", "kernel", "rank" or "collective", in the order of files.
+        """Return the figures of a "row", "group", "kernel", "rank", "collective" or "memory", in the order of files.
 
         Raises ValueError for other kinds.
         """

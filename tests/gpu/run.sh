@@ -159,7 +159,7 @@ part sums 100
 if beside hardware build_raw 60; then export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so; fi
 part hardware 100
 part roofs 90
-part overhead 100
+part overhead 190
 part questions 100
 if beside cpp build_program 90; then export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu; fi
 part cpp 60

@@ -17,7 +17,14 @@ os.environ["ROOFPROF_SHARED_MACHINE"] = "1"
 # ---- integrations: tests that need a package of pyproject.toml's list of that name have the mark `integration`
 
 # Where a package is not imported by the name that pip knows.
-IMPORTED_AS = {"ipython": "IPython", "mlflow-skinny": "mlflow", "myst-parser": "myst_parser", "pyyaml": "yaml"}
+IMPORTED_AS = {
+    "ipython": "IPython",
+    "mlflow-skinny": "mlflow",
+    "myst-parser": "myst_parser",
+    "opentelemetry-api": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry.sdk",
+    "pyyaml": "yaml",
+}
 
 
 def only_the_core(config):

@@ -9,7 +9,6 @@ namespace roofprof {
 
 namespace {
 
-constexpr double kChannels = 8;  // that tensor cores take at once
 // The area of a 3 x 3 kernel, to which the exponent of depthwise convolutions refers.
 constexpr double kUsualArea = 9;
 
@@ -17,8 +16,7 @@ double share_of_sizes(const OpFeatures& op, const TargetDevice& device) {
   if (op.depth <= 0 || op.width <= 0 || op.rows <= 0) return 1;
   const auto& half = device.gpu->convolution;
   double share = op.depth / (op.depth + half.depth) * op.width / (op.width + half.width);
-  const bool unaligned = std::fmod(op.depth, kChannels) != 0 || std::fmod(op.width, kChannels) != 0;
-  if (unaligned && op.op != OpClass::conv_stem) share *= half.unaligned;
+  if (!is_aligned(op) && op.op != OpClass::conv_stem) share *= half.unaligned;
   return share * share_of_waves(op, device);
 }
 
@@ -46,10 +44,12 @@ double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
   return dtype == DType::fp32 || dtype == DType::fp64 ? std::min(share, 1.0) : share;
 }
 
+// Returns whether tensor cores compute it in 16 bits or less.
+bool is_narrow(const OpFeatures& op) { return op.element_bytes > 0 && op.element_bytes <= 2; }
+
 // Tensor cores want the channels last in memory.
 double share_of_layout(const OpFeatures& op, const TargetDevice& device) {
-  const bool narrow = op.element_bytes > 0 && op.element_bytes <= 2;
-  if (!op.channels_last || !narrow) return 1;
+  if (!op.channels_last || !is_narrow(op)) return 1;
   const auto& shares = device.gpu->convolution.channels_last;
   switch (op.op) {
     case OpClass::conv_pointwise:
@@ -65,6 +65,20 @@ double share_of_layout(const OpFeatures& op, const TargetDevice& device) {
   }
 }
 
+// What its generation's kernels take longer than those that the classes were fitted to. That of few channels does not.
+double times_of_generation(const OpFeatures& op, const TargetDevice& device) {
+  if (op.op == OpClass::conv_stem) return 1;
+  const AchievedShare& achieved = architecture_of(device);
+  double times = 1;
+  if (!is_narrow(op)) {
+    times = achieved.fp32_convolution;
+  } else if (!op.channels_last) {
+    times = achieved.channels_first;
+  }
+  if (op.op == OpClass::conv_grouped) times *= achieved.grouped_convolution;
+  return times;
+}
+
 }  // namespace
 
 double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
@@ -74,7 +88,8 @@ double convolution_seconds(const OpFeatures& op, const TargetDevice& device) {
     return seconds_at_peaks(op, device) / (share_of_peak(op, device) * share_of_sizes(op, device));
   };
   const double memory = traffic_seconds(op.read_bytes, op.write_bytes, device.of_class(op.op).of_bandwidth, device);
-  return together(compute(), memory, device.gpu->overlap) * share_of_layout(op, device);
+  return together(compute(), memory, device.gpu->overlap) * share_of_layout(op, device) *
+         times_of_generation(op, device);
 }
 
 }  // namespace roofprof

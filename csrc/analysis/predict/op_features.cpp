@@ -424,6 +424,7 @@ std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOption
   for (const auto& bucket : data.ops) {
     features.push_back(reader.next(bucket));
     features.back().channels_last = options.channels_last;
+    features.back().pads = options.on_gpu && options.fusion == Fusion::chains;
   }
   if (options.on_gpu) fuse_dropout(data, features);
   if (options.fusion == Fusion::chains) fuse_chains(data, features);

@@ -79,8 +79,9 @@ struct OpFeatures {
   double element_bytes = 0;  // of the type that it is computed in; 0: not known
   // It takes no time: a view, or the copy that a fused attention saves by the order in which it writes its heads.
   bool is_free = false;
-  bool channels_last = false;     // of a convolution: it finds its tensors in the order that it wants
-  bool is_known = true;           // false: its work is not known
+  bool channels_last = false;  // of a convolution: it finds its tensors in the order that it wants
+  bool pads = false;           // of a product: compiled code pads operands that are not aligned, where that is faster
+  bool is_known = true;        // false: its work is not known
   bool waits_for_device = false;  // the host needs its result
   bool in_chain = false;          // it is part of a fused kernel
   bool fused = false;             // part of the kernel of the op before it, so it is not launched itself

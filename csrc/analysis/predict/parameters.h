@@ -206,6 +206,11 @@ struct AchievedShare {
   double attention_launch = 8e-6;  // seconds of the smallest attention
   double link_latency = 1;         // times the latencies of collectives
   double switch_reduction = 1;     // an all_reduce of eight ranks or more is so many times as fast: the switch adds up
+  // Convolutions take so many times as long as their classes say: in 16 bits with the channels first, where the order
+  // is changed for the kernel; in fp32; and those of groups, besides. Those of few channels do not.
+  double channels_first = 1;
+  double fp32_convolution = 1;
+  double grouped_convolution = 1;
   std::string source;
 };
 
@@ -410,6 +415,9 @@ void for_each_member(Of<AchievedShare>, Visitor&& visit) {
   visit("query_rows", &AchievedShare::query_rows, Written::unless_default);
   visit("link_latency", &AchievedShare::link_latency, Written::unless_default);
   visit("switch_reduction", &AchievedShare::switch_reduction, Written::unless_default);
+  visit("channels_first", &AchievedShare::channels_first, Written::unless_default);
+  visit("fp32_convolution", &AchievedShare::fp32_convolution, Written::unless_default);
+  visit("grouped_convolution", &AchievedShare::grouped_convolution, Written::unless_default);
   visit("source", &AchievedShare::source, Written::always);
 }
 

@@ -25,11 +25,12 @@ namespace {
 constexpr double kNanoseconds = 1e9;
 
 // The codes of notes about measured times and about this machine's roofs.
-constexpr std::array<std::string_view, 20> kNotesOfRuns = {
+constexpr std::array<std::string_view, 21> kNotesOfRuns = {
     "timing-stopped",      "timed-once",       "not-timed",       "roofs-doubtful",    "roofs-busy",
     "machine-busy",        "first-call",       "threads-overlap", "events-left-out",   "collectives-untimed",
     "ranks-roofs",         "other-calls",      "predicted",       "prediction-memory", "prediction-peaks",
-    "prediction-doubtful", "prediction-ranks", "compiled-again",  "compiled-kernels",  "no-kernels"};
+    "prediction-doubtful", "prediction-ranks", "compiled-again",  "compiled-kernels",  "no-kernels",
+    "kernels-doubtful"};
 
 void check(const ProfileData& data, const PredictionOptions& options) {
   if (data.merged() != nullptr) {
@@ -76,6 +77,7 @@ ProfileData counts_of(ProfileData data) {
   std::erase_if(counts.environment, [](const auto& fact) { return fact.first != "torch"; });
   counts.part = std::move(data.part);
   counts.peak_memory = data.peak_memory;
+  counts.alive_at_peak = std::move(data.alive_at_peak);
   counts.unobserved = std::move(data.unobserved);
   counts.notes = std::move(data.notes);
   std::erase_if(counts.notes,
@@ -85,6 +87,7 @@ ProfileData counts_of(ProfileData data) {
   counts.modules = std::move(data.modules);
   for (auto& module : counts.modules) module.compiled_region = -1;
   counts.ops = std::move(data.ops);
+  std::erase_if(counts.ops, [](const OpBucket& op) { return op.costed && is_time_of_region(op.op); });
   for (auto& bucket : counts.ops) bucket.reuse.clear();  // times are predicted by footprints
   for (const auto& time : data.times) counts.times.push_back({time.owner, time.calls, {}, {}});
   return counts;
@@ -206,6 +209,7 @@ std::int64_t weight_bytes_of(const ProfileData& data) {
 std::optional<RankPlan> planned_ranks(ProfileData& counted, const PredictionOptions& options, const Predicted& known,
                                       std::int64_t steps) {
   if (options.ranks == 1) return std::nullopt;
+  counted.alive_at_peak.clear();  // ranks may share it
   const Module& model = counted.modules.at(index_of(kModel));
   constexpr double kOfFp32 = 4;  // under autocast parameters and their gradients are in fp32
   double bytes =

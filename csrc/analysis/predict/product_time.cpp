@@ -11,7 +11,7 @@ namespace {
 
 // The side of a tile of the output that share_of_waves() counts.
 constexpr double kTile = 64;
-constexpr double kAlignment = 8;
+constexpr double kAlignment = 8;  // elements that tensor cores take at once
 
 // A tile of the output, which one multiprocessor computes. Libraries have more of them: these eight explain measured
 // times as well as 23 did, and as well as with their sides swapped for tall outputs.
@@ -67,7 +67,7 @@ class Product {
     if (fp16 != nullptr && fp16->provenance.source != "published") {
       share = std::min(share, 1.0);  // what was measured as a roof is not exceeded
     }
-    if (std::fmod(op.depth, kAlignment) != 0 || std::fmod(op.width, kAlignment) != 0) share *= numbers_.unaligned;
+    if (!is_aligned(op)) share *= numbers_.unaligned;
     // Of a multiply-add on one multiprocessor, at the rate that all have together.
     seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
     constexpr double kHalf = 2;
@@ -148,7 +148,26 @@ class Product {
   double step_seconds_ = 0;  // at least, for an element of the depth
 };
 
+// torch's Inductor copies operands into wider ones if that is faster (its pad_mm): both where the depth is not aligned,
+// the right one alone where the width is not. Of the result the rest is not read.
+double padded_seconds(const OpFeatures& op, const TargetDevice& device, double at_peaks) {
+  const auto up = [](double size) { return std::ceil(size / kAlignment) * kAlignment; };
+  OpFeatures padded = op;
+  padded.depth = up(op.depth);
+  padded.width = up(op.width);
+  const double elements = std::max(op.batch, 1.0) * op.depth * op.width;
+  const double right = std::min(elements * std::max(op.element_bytes, 1.0), op.read_bytes);
+  const double copied = padded.depth != op.depth ? op.read_bytes : right;
+  const double work = padded.depth * padded.width / (op.depth * op.width);
+  const double bandwidth = dram_bandwidth(device.of_class(op.op).of_bandwidth, device);
+  return Product(padded, device, at_peaks * work).seconds() + 2 * copied / bandwidth;
+}
+
 }  // namespace
+
+bool is_aligned(const OpFeatures& op) {
+  return std::fmod(op.depth, kAlignment) == 0 && std::fmod(op.width, kAlignment) == 0;
+}
 
 double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
   if (device.multiprocessors <= 0) return 1;
@@ -161,7 +180,10 @@ double product_floor(const TargetDevice& device) { return architecture_of(device
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
   const double at_peaks = seconds_at_peaks(op, device);
-  if (op.rows > 0 && op.width > 0 && op.depth > 0 && at_peaks > 0) return Product(op, device, at_peaks).seconds();
+  if (op.rows > 0 && op.width > 0 && op.depth > 0 && at_peaks > 0) {
+    const double seconds = Product(op, device, at_peaks).seconds();
+    return op.pads && !is_aligned(op) ? std::min(seconds, padded_seconds(op, device, at_peaks)) : seconds;
+  }
   const auto& of_class = device.of_class(op.op);
   const double bandwidth = dram_bandwidth(of_class.of_bandwidth, device);
   return together(of_class.of_peak > 0 ? at_peaks / of_class.of_peak : 0, (op.read_bytes + op.write_bytes) / bandwidth,

@@ -12,6 +12,9 @@ double product_seconds(const OpFeatures& op, const TargetDevice& device);
 // Returns the seconds of the smallest kernel, between two others.
 double product_floor(const TargetDevice& device);
 
+// Returns whether depth and width are multiples of what tensor cores take at once.
+bool is_aligned(const OpFeatures& op);
+
 // Returns the share of the best rate that tiles of the output leave, whose last wave over the multiprocessors may be
 // partly filled.
 double share_of_waves(const OpFeatures& op, const TargetDevice& device);

@@ -94,7 +94,7 @@ void recast(OpBucket& bucket, DType precision) {
   for (auto& crossing : bucket.crossings) {
     if (read_bytes > 0)
       crossing.read_bytes = times(crossing.read_bytes, static_cast<double>(work.read_bytes) / read_bytes);
-    crossing.write_bytes = times(crossing.write_bytes, factor);
+    for (auto* bytes : {&crossing.write_bytes, &crossing.unread_bytes}) *bytes = times(*bytes, factor);
   }
   std::int64_t operations = 0;
   for (const DType of : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16}) {
@@ -164,6 +164,7 @@ void set_precision(ProfileData& data, DType precision) {
     }
   }
   if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+  data.alive_at_peak.clear();  // each type may be of its own precision
 }
 
 std::int64_t batch_of(const ProfileData& data) {
@@ -217,6 +218,7 @@ void set_batch(ProfileData& data, std::int64_t batch) {
     }
   }
   if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
+  data.alive_at_peak.clear();  // which of it grows with the batch is not known
 }
 
 }  // namespace roofprof

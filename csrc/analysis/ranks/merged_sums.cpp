@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 namespace roofprof {
@@ -128,11 +129,12 @@ void add_counters(CounterValues& sum, const CounterValues& more) {
 
 // Returns the deviation of both samples together, from their sizes, means and deviations (Chan, Golub and LeVeque,
 // 1979).
-double deviation_of_both(const KernelBucket& a, const KernelBucket& b) {
+template <class Kernel>
+double deviation_of_both(const Kernel& a, const Kernel& b) {
   const auto count_a = static_cast<double>(a.instances), count_b = static_cast<double>(b.instances);
   if (count_a + count_b < 2) return 0;
   const double apart = static_cast<double>(b.total_ns) / count_b - static_cast<double>(a.total_ns) / count_a;
-  const auto squares = [](const KernelBucket& bucket, double count) {
+  const auto squares = [](const Kernel& bucket, double count) {
     return bucket.stddev_ns * bucket.stddev_ns * (count - 1);
   };
   const double all =
@@ -140,8 +142,9 @@ double deviation_of_both(const KernelBucket& a, const KernelBucket& b) {
   return std::sqrt(all / (count_a + count_b - 1));
 }
 
-// A median of all launches cannot be had from two: it is that of the rank where they took longest together.
-void add_kernel(KernelBucket& sum, const KernelBucket& more, std::int64_t& longest) {
+// A median of all calls cannot be had from two: it is that of the rank where they took longest together.
+template <class Kernel>
+void add_calls(Kernel& sum, const Kernel& more, std::int64_t& longest) {
   if (sum.instances > 0 && more.instances > 0) sum.stddev_ns = deviation_of_both(sum, more);
   if (more.total_ns > longest) {
     longest = more.total_ns;
@@ -151,11 +154,11 @@ void add_kernel(KernelBucket& sum, const KernelBucket& more, std::int64_t& longe
   sum.max_ns = std::max(sum.max_ns, more.max_ns);
   sum.instances = saturating_add(sum.instances, more.instances);
   sum.total_ns = saturating_add(sum.total_ns, more.total_ns);
-  sum.bytes = saturating_add(sum.bytes, more.bytes);
-  sum.counted = saturating_add(sum.counted, more.counted);
-  sum.mismatched = sum.mismatched || more.mismatched;
-  add_counters(sum.counters, more.counters);
 }
+
+// Returns "12" of "/tmp/torchinductor/ab/cab.py:12": ranks that generate the same code write it into files of their
+// own.
+std::string_view line_of(std::string_view code) { return code.substr(code.rfind(':') + 1); }
 
 }  // namespace
 
@@ -211,11 +214,48 @@ void MergedSums::add_times(const ProfileData& data, const MergedIndices& indices
   }
 }
 
+std::unordered_map<std::int64_t, std::int64_t> MergedSums::add_compiled_kernels(const ProfileData& data,
+                                                                                const MergedIndices& indices) {
+  std::unordered_map<std::int64_t, std::int64_t> merged;
+  for (const auto& kernel : data.compiled_kernels) {
+    CompiledKernel fresh = kernel;
+    fresh.owner = indices.owner(kernel.owner);
+    std::string key;
+    append(key, kernel.name);
+    append(key, fresh.owner);
+    append(key, line_of(kernel.code));
+    append(key, kernel.source);
+    append(key, kernel.costed ? 1 : 0);
+    append(key, kernel.id > 0 ? 1 : 0);
+    std::set<ModuleId> modules;
+    for (auto& part : fresh.parts) {
+      part.module = indices.module(part.module);
+      modules.insert(part.module);
+    }
+    for (const auto module : modules) append(key, module);
+    append(key, std::string_view());
+    for (const auto& op : kernel.ops) append(key, op);
+    fresh.instances = fresh.total_ns = fresh.min_ns = fresh.max_ns = fresh.unfused_bytes = 0;
+    fresh.work = {};
+    const auto at = place_of(compiled_places_, std::move(key), compiled_kernels_, fresh);
+    longest_compiled_.resize(compiled_kernels_.size(), -1);
+    auto& sum = compiled_kernels_[at];
+    if (kernel.id > 0) merged[kernel.id] = sum.id = static_cast<std::int64_t>(at) + 1;
+    sum.work += kernel.work;
+    sum.unfused_bytes = saturating_add(sum.unfused_bytes, kernel.unfused_bytes);
+    add_calls(sum, kernel, longest_compiled_[at]);
+  }
+  return merged;
+}
+
 void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indices,
                              const std::vector<std::int64_t>& buckets) {
+  const auto compiled = add_compiled_kernels(data, indices);
   for (const auto& kernel : data.kernels) {
     KernelBucket own = kernel;
     own.owner = indices.owner(kernel.owner);
+    const auto known = compiled.find(kernel.compiled);
+    own.compiled = known == compiled.end() ? 0 : known->second;
     if (kernel.bucket >= 0) own.bucket = buckets[static_cast<std::size_t>(kernel.bucket)];
     std::string key;
     append(key, own.name);
@@ -228,6 +268,7 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
     append(key, own.owner);
     append(key, own.op);
     append(key, own.bucket);
+    append(key, own.compiled);
     append(key, (own.in_graph ? 2 : 0) + (own.attributed ? 1 : 0));
     KernelBucket fresh = own;
     fresh.device = 0;  // each rank has its own
@@ -235,7 +276,12 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
     fresh.counters = {};
     const std::size_t at = place_of(kernel_places_, std::move(key), kernels_, fresh);
     longest_.resize(kernels_.size(), -1);
-    add_kernel(kernels_[at], own, longest_[at]);
+    auto& sum = kernels_[at];
+    sum.bytes = saturating_add(sum.bytes, own.bytes);
+    sum.counted = saturating_add(sum.counted, own.counted);
+    sum.mismatched = sum.mismatched || own.mismatched;
+    add_counters(sum.counters, own.counters);
+    add_calls(sum, own, longest_[at]);
   }
 }
 
@@ -284,6 +330,8 @@ void MergedSums::write(ProfileData& data) const {
   }
   data.kernels = kernels_;
   std::ranges::stable_sort(data.kernels, std::ranges::greater{}, &KernelBucket::total_ns);
+  data.compiled_kernels = compiled_kernels_;
+  std::ranges::stable_sort(data.compiled_kernels, std::ranges::greater{}, &CompiledKernel::total_ns);
   for (const auto& time : device_times_) {
     if (time != DeviceTime{.module = time.module}) data.device_times.push_back(time);
   }

@@ -101,6 +101,9 @@ class MergedSums {
 
   std::vector<std::int64_t> add_ops(const ProfileData& data, const MergedIndices& indices);
   void add_times(const ProfileData& data, const MergedIndices& indices);
+  // Returns the merged kernel of each of the rank's that has an id, by that.
+  std::unordered_map<std::int64_t, std::int64_t> add_compiled_kernels(const ProfileData& data,
+                                                                      const MergedIndices& indices);
   void add_kernels(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets);
   void add_devices(const ProfileData& data, const MergedIndices& indices);
   void add_tokens(const ProfileData& data);
@@ -114,7 +117,10 @@ class MergedSums {
   std::vector<MergedTime> times_;
   Places kernel_places_;
   std::vector<KernelBucket> kernels_;
-  std::vector<std::int64_t> longest_;     // total of the rank whose median a kernel has
+  std::vector<std::int64_t> longest_;  // total of the rank whose median a kernel has
+  Places compiled_places_;
+  std::vector<CompiledKernel> compiled_kernels_;
+  std::vector<std::int64_t> longest_compiled_;
   std::vector<DeviceTime> device_times_;  // by module
   Places counter_places_;
   std::vector<ModuleCounters> counters_;

@@ -87,7 +87,8 @@ struct RankMerger::Merged {
                                 {"torch", {}},
                                 {"steps", {}},
                                 {"the number of ranks", {}},
-                                {"the range of recorded steps", {}}};
+                                {"the range of recorded steps", {}},
+                                {"what is known of kernels of compiled code", {}}};
   std::map<std::string, std::int64_t> unobserved;
   std::int64_t dropped_records = 0, unattributed_kernels = 0;
   bool bypass_sought = true;
@@ -174,6 +175,9 @@ void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
     values[3].ranks[std::to_string(*size)].push_back(rank);
   }
   if (data.imported) values[4].ranks[text_in(data.environment, kRecordedSteps)].push_back(rank);
+  const auto is_compiled = [](const OpBucket& op) { return is_compiled_code(op.op); };
+  if (!data.compiled_kernels.empty() || std::ranges::any_of(data.ops, is_compiled))
+    values[5].ranks[data.compiled_kernels.empty() ? "nothing" : "their times"].push_back(rank);
   for (const auto& [name, calls] : data.unobserved) unobserved[name] = saturating_add(unobserved[name], calls);
   dropped_records = saturating_add(dropped_records, data.dropped_records);
   unattributed_kernels = saturating_add(unattributed_kernels, data.unattributed_kernels);
@@ -368,6 +372,8 @@ ProfileData RankMerger::finish() {
     data.runs.chosen = 0;
   }
   if (merged->peak.value()) data.peak_memory = merged->most_memory;
+  data.alive_at_peak.clear();  // of one rank
+  data.memory_timeline = {};
   data.busy_ns = merged->busy.value().value_or(0);
   if (!merged->other_roofs.empty()) data.ceilings = {};
   data.unobserved = merged->unobserved;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -270,6 +272,22 @@ std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times, const std
   return result;
 }
 
+// The memory of equal siblings together, the largest first.
+std::vector<AliveMemory> added_up(const std::vector<AliveMemory>& alive, const std::vector<ModuleId>& new_ids) {
+  std::vector<AliveMemory> sums;
+  std::map<std::tuple<MemoryCategory, ModuleId, Phase, bool>, std::size_t> place_of;
+  for (const auto& one : alive) {
+    const auto module = new_ids[index_of(one.module)];
+    const auto [place, is_new] = place_of.try_emplace({one.category, module, one.phase, one.before}, sums.size());
+    if (is_new) sums.push_back({one.category, module, one.phase, one.before});
+    auto& sum = sums[place->second];
+    sum.storages = saturating_add(sum.storages, one.storages);
+    sum.bytes = saturating_add(sum.bytes, one.bytes);
+  }
+  std::ranges::stable_sort(sums, std::greater(), &AliveMemory::bytes);
+  return sums;
+}
+
 // ---- means
 
 constexpr bool adds_up(Unit unit) {
@@ -309,7 +327,7 @@ void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
   }
   divide_figures(static_cast<Figures&>(row), members);
   divide_figures(row.self, members);
-  for (auto* sum : {&row.calls, &row.fused_bytes, &row.fused_bound_time_ns}) {
+  for (auto* sum : {&row.calls, &row.fused_bytes, &row.fused_bound_time_ns, &row.shared_time_ns}) {
     if (*sum) divide_rounded(**sum, members);
   }
   if (row.work_share) *row.work_share *= static_cast<double>(in_region) / static_cast<double>(members);
@@ -389,16 +407,22 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
   move_to(folded_data->ops, new_ids);
   move_to(folded_data->times, new_ids);
   move_to(folded_data->kernels, new_ids);
+  move_to(folded_data->compiled_kernels, new_ids);
+  for (auto& kernel : folded_data->compiled_kernels) {
+    for (auto& part : kernel.parts) part.module = new_ids[index_of(part.module)];
+  }
   move_to(folded_data->module_counters, new_ids);
   move_to(folded_data->collectives.exposed_in, new_ids);
   folded_data->device_times = added_up(folded_data->device_times, new_ids);
+  folded_data->alive_at_peak = added_up(folded_data->alive_at_peak, new_ids);
   return folding;
 }
 
-std::int64_t members_at(const Folding& folding, std::string_view path) {
-  const auto found = std::ranges::find(folding.data->modules, path, &Module::path);
-  if (found == folding.data->modules.end()) return 1;
-  return std::ssize(folding.modules[static_cast<std::size_t>(found - folding.data->modules.begin())].members);
+std::map<std::string_view, std::int64_t> members_by_path(const Folding& folding) {
+  std::map<std::string_view, std::int64_t> members;
+  for (std::size_t id = 0; id < folding.modules.size(); ++id)
+    members.try_emplace(folding.data->modules[id].path, std::ssize(folding.modules[id].members));
+  return members;
 }
 
 std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,

@@ -52,8 +52,8 @@ struct Folding {
 
 Folding fold_siblings(const std::shared_ptr<const ProfileData>& data);
 
-// Returns how many modules the one of that path represents.
-std::int64_t members_at(const Folding& folding, std::string_view path);
+// Returns how many modules the one of each path represents.
+std::map<std::string_view, std::int64_t> members_by_path(const Folding& folding);
 
 // A line of the folded tree.
 struct FoldedRow {

@@ -1,15 +1,16 @@
 #include "analysis/whole/analysis.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "analysis/advice/advice.h"
 #include "analysis/coverage.h"
+#include "analysis/findings/findings.h"
 #include "analysis/hotspots.h"
 #include "analysis/kernel_rows.h"
 #include "analysis/language_model.h"
+#include "analysis/memory_rows.h"
 #include "analysis/ranks/collectives.h"
 #include "analysis/region_rows.h"
 #include "analysis/rows.h"
@@ -38,6 +39,10 @@ const std::vector<std::int64_t>& Analysis::parents() const {
 
 const std::vector<KernelRow>& Analysis::kernels() const {
   return kernels_.get([&] { return kernel_rows(*data_); });
+}
+
+const std::vector<MemoryRow>& Analysis::memory() const {
+  return memory_.get([&] { return memory_rows(*data_); });
 }
 
 const std::vector<RooflineRow>& Analysis::regions() const {
@@ -72,7 +77,7 @@ Analysis::Folds Analysis::derive_folds() const {
   const Folding folding = fold_siblings(data_);
   const ProfileData& folded = *folding.data;
   const auto sums = folding.data == data_ ? rows() : join_rows(folded);
-  const auto hotspots = top_hotspots(folded, sums, total(), std::numeric_limits<std::size_t>::max());
+  const auto ops = ops_in_modules(folded, sums, total());
 
   Folds folds;
   folds.any = folding.data != data_;
@@ -84,10 +89,19 @@ Analysis::Folds Analysis::derive_folds() const {
     add_mean_over_ranks(members, line.mean);
   }
   folds.groups = sibling_groups(rows(), folds.rows);
-  for (std::size_t i = 0; i < std::min(hotspots.size(), kMostWasting); ++i) {
-    folds.hotspots.push_back({hotspots[i], members_at(folding, *hotspots[i].module)});
+  folds.memory = memory_rows(folded);
+  const auto members_at = [known = members_by_path(folding)](std::string_view path) {
+    const auto found = known.find(path);
+    return found == known.end() ? 1 : found->second;
+  };
+  for (auto& row : folds.memory) {
+    if (const auto members = members_at(row.module); members > 1) row.module += " x" + std::to_string(members);
   }
-  folds.advice = advice_on(*data_, folding, hotspots, folds.rows, rows(), total());
+  for (auto& row : most_wasting(ops, kMostWasting)) {
+    const auto members = members_at(*row.module);
+    folds.hotspots.push_back({std::move(row), members});
+  }
+  folds.findings = findings_on(*data_, folding, ops, folds.rows, rows(), total());
   return folds;
 }
 
@@ -95,7 +109,8 @@ const std::vector<Hotspot>& Analysis::hotspots() const {
   if (!folds().any) return folds().hotspots;  // they are the same
   return hotspots_.get([&] {
     std::vector<Hotspot> hotspots;
-    for (auto& row : top_hotspots(*data_, rows(), total(), kMostWasting)) hotspots.push_back({std::move(row), 1});
+    for (auto& row : most_wasting(ops_in_modules(*data_, rows(), total()), kMostWasting))
+      hotspots.push_back({std::move(row), 1});
     return hotspots;
   });
 }

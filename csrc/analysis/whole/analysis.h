@@ -35,6 +35,7 @@ class Analysis {
   const std::vector<std::int64_t>& parents() const;
 
   const std::vector<KernelRow>& kernels() const;
+  const std::vector<MemoryRow>& memory() const;  // at its peak
   const std::vector<RooflineRow>& regions() const;
   const Coverage& coverage() const;
   const std::vector<Collective>& collectives() const;
@@ -45,7 +46,8 @@ class Analysis {
   // The rows with equal siblings as one.
   const std::vector<FoldedRow>& folded_rows() const { return folds().rows; }
   const std::vector<Siblings>& siblings() const { return folds().groups; }
-  const std::vector<Advice>& advice() const { return folds().advice; }
+  const std::vector<MemoryRow>& folded_memory() const { return folds().memory; }
+  const std::vector<Finding>& findings() const { return folds().findings; }
 
   // The kMostWasting pairs with the most wasted time: equal siblings as one, or each module by itself.
   const std::vector<Hotspot>& folded_hotspots() const { return folds().hotspots; }
@@ -63,8 +65,9 @@ class Analysis {
     bool any = false;  // some siblings are equal
     std::vector<FoldedRow> rows;
     std::vector<Siblings> groups;
+    std::vector<MemoryRow> memory;
     std::vector<Hotspot> hotspots;
-    std::vector<Advice> advice;
+    std::vector<Finding> findings;
   };
 
   const Tree& tree() const;
@@ -75,6 +78,7 @@ class Analysis {
   Kept<Tree> tree_;
   Kept<std::vector<std::int64_t>> parents_;
   Kept<std::vector<KernelRow>> kernels_;
+  Kept<std::vector<MemoryRow>> memory_;
   Kept<std::vector<RooflineRow>> regions_;
   Kept<Coverage> coverage_;
   Kept<std::vector<Collective>> collectives_;

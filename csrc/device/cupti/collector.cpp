@@ -84,7 +84,7 @@ std::unique_ptr<DeviceCollector> make_collector() {
 namespace {
 
 // Returns what the look found, or what prevented it.
-Finding finding(const char* what, const std::function<std::string()>& look) {
+Examined finding(const char* what, const std::function<std::string()>& look) {
   try {
     return {what, look(), ""};
   } catch (const CollectorError& error) {
@@ -143,7 +143,7 @@ std::string look_at_counters(const Api& api, bool admins_only) {
 
 }  // namespace
 
-void examine(bool admins_only, std::vector<Finding>& findings) {
+void examine(bool admins_only, std::vector<Examined>& findings) {
   const Api* api = nullptr;
   findings.push_back(finding("CUPTI", [&] {
     api = &cupti::api();

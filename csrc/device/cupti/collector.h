@@ -15,6 +15,6 @@ std::unique_ptr<DeviceCollector> make_collector();
 
 // Adds what was found of the library, of kernel times and of counters, behind the driver's gate. admins_only: the
 // driver says that counters are not for this process, which is then not tried.
-void examine(bool admins_only, std::vector<Finding>& findings);
+void examine(bool admins_only, std::vector<Examined>& findings);
 
 }  // namespace roofprof::cupti

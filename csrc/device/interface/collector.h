@@ -54,7 +54,7 @@ std::unique_ptr<DeviceCollector> make_collector(const std::string& device);
 
 // One line of `roofprof doctor`.
 
-struct Finding {
+struct Examined {
   std::string what;  // "this build", "driver", "cuda:0", "NVML", "CUPTI", "kernel times", "counters", "other profilers"
   std::string found;   // in words; what is in the way, if anything is
   std::string advice;  // what to do; empty: nothing needs to be done

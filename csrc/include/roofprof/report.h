@@ -69,8 +69,8 @@ struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
   std::vector<std::string> columns = {};   // empty: the usual ones
-  std::string by = "module";  // "module": the tree; "kernel"; "scope": regions; "rank"; "collective"; else keys of
-                              // group: "op", "op, phase"
+  std::string by = "module";  // "module": the tree; "kernel"; "scope": regions; "rank"; "collective"; "memory"; else
+                              // keys of group: "op", "op, phase"
   std::int64_t width = 120;   // characters; 0: as many as it takes
   std::int64_t limit = 0;     // most rows shown, 0: all
   bool legend = true;         // the meaning of the columns, below the rows
@@ -102,8 +102,9 @@ class Report {
   RooflineRow row(std::string_view path) && { return std::as_const(*this).row(path); }
   // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
   std::vector<Siblings> siblings() const;
-  // Advice on what to do where most time goes, most first; empty if no rule clearly holds, and without times or roofs.
-  std::vector<Advice> advice() const;
+  // What wastes time and what to do about it, at most ten, what gains most first; empty if no rule clearly holds, and
+  // without times or roofs.
+  std::vector<Finding> findings() const;
   // Sums over ops; keys among "phase", "op", "module", "scope", "dtype", "shapes". A scope is the innermost region that
   // was open, "outer/inner", or "" where none was.
   // Longest time first. Throws std::invalid_argument for any other key.
@@ -134,6 +135,11 @@ class Report {
   // Longest total first; empty where no device was traced.
   const std::vector<KernelRow>& kernels() const&;
   std::vector<KernelRow> kernels() && { return std::as_const(*this).kernels(); }
+  // What was alive when most memory was, the largest first; empty where it is not known.
+  const std::vector<MemoryRow>& memory_at_peak() const&;
+  std::vector<MemoryRow> memory_at_peak() && { return std::as_const(*this).memory_at_peak(); }
+  // The memory over the ops that were counted, at most 1,024 moments; empty where it is not known.
+  std::vector<MemoryMoment> memory_timeline() const;
   // The longest first; empty where none was called.
   std::vector<Collective> collectives() const;
   // The ranks of a merged report, in order; empty for one process.
@@ -183,9 +189,14 @@ class Report {
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
   std::string table(const TableOptions& options = {}) const;
+  // What ran, where, its total, the findings, what is not covered and how to see more, in at most 40 lines of ASCII.
+  std::string brief() const;
+  // The heading, the findings, rows and the coverage as Markdown with tables that GitHub shows; 25 rows where no limit
+  // is given. Throws as `table` does.
+  std::string markdown(const TableOptions& options = {}) const;
   std::string to_json() const;
-  // A line for each row ("module") or kernel ("kernel"). A text that a spreadsheet would take for a formula has an
-  // apostrophe before it. Throws std::invalid_argument for other kinds of lines.
+  // A line for each row ("module"), kernel ("kernel") or row of memory_at_peak ("memory"). A text that a spreadsheet
+  // would take for a formula has an apostrophe before it. Throws std::invalid_argument for other kinds of lines.
   std::string to_csv(std::string_view by = "module") const;
   // Write the file whole or not at all. Throw std::runtime_error naming the path.
   void write_json(const std::string& path) const;

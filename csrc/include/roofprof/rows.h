@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,7 +134,10 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> fused_bytes;
   std::optional<std::int64_t> fused_bound_time_ns;
   std::optional<double> percent_of_fused;  // 0-100: 100 x fused bound / time
-  bool inferred = false;                   // attribution was inferred, not seen ("~")
+  // Of kernels of compiled code that count for a module above, the subtree's share by work: that time is in the row of
+  // that module. Empty where no kernels of compiled code are known.
+  std::optional<std::int64_t> shared_time_ns;
+  bool inferred = false;  // attribution was inferred, not seen ("~")
   // The module's share (0-100) of the work of the compiled region that it runs in: lower bounds, or FLOPs without
   // roofs. Never a share of time.
   std::optional<double> work_share;
@@ -210,17 +214,35 @@ struct FlopsUtilization {
   double hfu = 0;  // and of forwards that the backward runs again
 };
 
-// A proposal to save time, by one rule of a small table (docs/advice.md).
-struct Advice {
+// How sure a finding is.
+enum class Confidence : std::uint8_t { low, medium, high };
+inline constexpr std::array<std::string_view, 3> kConfidenceNames = {"low", "medium", "high"};
+
+// Something that wastes time, and what to do about it, by one rule (docs/findings.md).
+struct Finding {
+  std::string id;                    // the same in every run: "depthwise-convolution/features.3/aten::conv2d"
   std::string rule;                  // "depthwise-convolution"
   std::string module;                // path of the module with most of that time; of equal siblings "layers.0-79.mlp"
   std::vector<std::string> modules;  // paths of all that the rule holds for, most time first, equal siblings one by one
-  std::vector<std::string> ops;      // "aten::conv2d"; "(outside ops)"
-  std::string text;                  // one sentence with the figures that call for it
-  std::vector<std::pair<std::string, double>> figures;  // these, by name
-  std::string source;                                   // of the rule
+  std::optional<std::string> op;     // the one with most of that time: "aten::conv2d", "(outside ops)"; empty: all
+  std::vector<std::string> ops;      // all that the rule holds for
+  std::optional<std::string> source;  // the user's code, "FILE:LINE"; empty: not known
+  std::string bound;                  // what bounds these ops, "memory DRAM"
+  std::string text;                   // one sentence: what is wrong, and by how much
+  std::string action;                 // what to do
+  std::int64_t gain_low_ns = 0;       // how much of the total's time that saves
+  std::int64_t gain_high_ns = 0;
+  std::string basis;  // what the gain is known from: "lower bound", "fused bound", "other precision's roof"
+  Confidence confidence = Confidence::medium;
+  std::string because;                     // why so sure
+  std::optional<std::string> try_it;       // code that tries it; empty: there is no short one
+  std::map<std::string, double> evidence;  // figures that call for it
+  std::string reference;                   // where the rule is from
 
-  bool operator==(const Advice&) const = default;
+  detail::Nanoseconds gain_low() const { return std::chrono::nanoseconds(gain_low_ns); }
+  detail::Nanoseconds gain_high() const { return std::chrono::nanoseconds(gain_high_ns); }
+
+  bool operator==(const Finding&) const = default;
 };
 
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
@@ -266,6 +288,7 @@ struct KernelRow {
   double stddev_ns = 0;
   // Of copies and fills; of a kernel of compiled code, those of its own inputs and outputs.
   std::optional<std::int64_t> bytes;
+  bool incomplete = false;  // its bytes, and what follows from them, are lower limits (">=")
   // Of a kernel of compiled code: what its ops would move one by one, and which they are; the modules that they are of
   // with their shares, "fc1 80%, act 20%"; whether they are several; where its code and the user's line are.
   std::optional<std::int64_t> unfused_bytes;
@@ -306,6 +329,27 @@ struct KernelRow {
 
   // The figure of that name, with the rules of Figures::figure.
   std::optional<double> figure(std::string_view name) const;
+};
+
+// Storages that were alive when most memory was: of one category, module and phase (docs/memory.md).
+struct MemoryRow {
+  std::string category = {};  // "parameters", "buffers", "inputs", "gradients", "optimizer state", "activations",
+                              // "outputs", "temporaries" or "other"
+  std::string module = {};    // path: whose op allocated them; of parameters and buffers, whose they are
+  std::string phase = {};     // in which they were allocated; empty: they were there before
+  bool before = false;        // they were there before; the others add up to the total's peak_memory
+  std::int64_t storages = 0;
+  std::int64_t bytes = 0;
+  double percent_of_all = 0;  // 0-100, of the bytes of all rows
+};
+
+// The most memory during equally many ops, from `first_op` on: bytes above those that were there before.
+struct MemoryMoment {
+  std::int64_t first_op = 0;
+  std::int64_t bytes = 0;
+  std::string module = {};  // path of the row that allocated then
+  std::string phase = {};
+  bool is_peak = false;  // the most of all was during these ops
 };
 
 }  // namespace roofprof

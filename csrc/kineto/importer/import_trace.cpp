@@ -7,6 +7,7 @@
 
 #include "core/note_codes.h"
 #include "join/join.h"
+#include "kineto/importer/counted_crossings.h"
 #include "kineto/importer/import_ncu.h"
 #include "kineto/importer/meta_costs.h"
 #include "machine/known/published.h"
@@ -138,6 +139,11 @@ Report import_trace(kineto::Trace trace, ImportOptions options) {
   const auto count = observed.runs.steps;
   auto data = join(std::move(observed));
   if (options.mean && count > 0) data = mean_of_steps(std::move(data), count);
+  const bool has_models_rows = data.modules[index_of(kModel)].params_known;
+  if (options.counted != nullptr && has_models_rows) {
+    if (auto text = take_crossings(data, *options.counted); !text.empty())
+      add_note(data.notes, "fused-not-known", std::move(text));
+  }
   return make_report(std::make_shared<const ProfileData>(std::move(data)), {});
 }
 

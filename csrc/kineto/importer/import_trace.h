@@ -28,6 +28,7 @@ struct ImportOptions {
   std::optional<kineto::StepRange> steps = {};  // empty: everything that was recorded, in steps and outside
   bool mean = false;                            // the report is the mean of the steps, not their sum
   const kineto::CalledModel* model = nullptr;   // null: not known
+  const ProfileData* counted = nullptr;         // a call of the model
   std::vector<kineto::Capture> captures = {};   // of the graphs that were replayed
   const ncu::Output* counters = nullptr;        // what ncu read of the same program; null: nothing
 };

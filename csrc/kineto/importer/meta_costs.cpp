@@ -354,7 +354,7 @@ ops::Costed cost_without_schema(const RecordedCall& call) {
   observe::OpInfo info;
   info.kind = observe::OpKind::counted;
   info.cost = line_without_schema(call);
-  info.name = info.cost->own != nullptr ? call.op : std::string(info.cost->op);
+  info.name = call.triton || info.cost->own != nullptr ? call.op : std::string(info.cost->op);
   std::vector<c10::IValue> stack;
   for (const auto& recorded : arguments_of(call)) {
     using Slot = observe::OpInfo::Slot;

@@ -23,6 +23,7 @@ class MetaCosts final : public CallCosts {
   observe::OpClass class_of(const RecordedCall& call) override;
   ops::Costed cost_of(const RecordedCall& call) override;
   std::string assumed(const RecordedCall& call) override;
+  bool is_operator(const std::string& name) override { return !overloads_of(name).empty(); }
 
  private:
   const std::vector<c10::OperatorName>& overloads_of(const std::string& op);

@@ -1,10 +1,12 @@
 #include "observe/memory/allocations.h"
 
 #include <c10/core/Allocator.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "core/forks.h"
@@ -22,11 +24,12 @@ struct AllocationHub {
 
   void allocated(Allocations::Of device, const void* block, std::size_t bytes) {
     const auto whose = of_thread.load(std::memory_order_relaxed);
-    const auto [allocations, op] = whose == nullptr ? Allocations::Place{} : whose();
+    const auto place = whose == nullptr ? Allocations::Place{} : whose();
+    auto* const allocations = place.allocations;
     if (allocations == nullptr) return;
     const std::lock_guard lock(mutex);
     if (std::ranges::find(listeners, allocations) == listeners.end()) return;
-    allocations->allocated(device, block, static_cast<std::int64_t>(bytes), op);
+    allocations->allocated(device, block, static_cast<std::int64_t>(bytes), place);
   }
 
   // Called before the block is given back, as another thread may get it next.
@@ -134,10 +137,15 @@ AllocationHub& hub() {
 
 }  // namespace
 
-void Allocations::begin(OfThread of_thread) {
+void Allocations::begin(OfThread of_thread, const std::vector<OwnedStorage>& owned) {
+  std::vector<c10::Storage> storages;  // let go of after the lock, because freeing one takes it
+  for (const auto& one : owned) storages.emplace_back(one.storage.lock());
   auto& all = hub();
   const std::lock_guard lock(all.mutex);
   watches_cpu_ = !CpuAllocator::instance().install();
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    if (storages[i]) use(storages[i], owned[i].uses, owned[i].module);
+  }
   if (!MetaAllocator::instance().install()) {
     why_not_ = "another allocator of the meta device is in use, which may not be listened to";
     return;
@@ -160,7 +168,7 @@ void Allocations::end() {
 
 Allocations::Call Allocations::enter(ModuleId module, bool keeps) {
   const std::lock_guard lock(hub().mutex);
-  watched_.look();
+  look();
   return {cpu_.enter(module, keeps), meta_.enter(module, keeps), watched_.ledger().enter(module, keeps)};
 }
 
@@ -173,39 +181,63 @@ void Allocations::returns(Call call, const std::vector<const void*>& blocks) {
 
 void Allocations::leave(Call call) {
   const std::lock_guard lock(hub().mutex);
-  watched_.look();
+  look();
   cpu_.leave(call.cpu);
   meta_.leave(call.meta);
   watched_.ledger().leave(call.watched);
 }
 
-void Allocations::allocated(Of device, const void* block, std::int64_t bytes, const void* op) {
+MemoryLedger& Allocations::ledger_of(c10::DeviceType device) {
+  if (watches(device)) return watched_.ledger();
+  return device == c10::DeviceType::Meta ? meta_ : cpu_;
+}
+
+void Allocations::use(const c10::Storage& storage, MemoryUses more, ModuleId module) {
+  const auto* block = storage.unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get_context();
+  auto& ledger = ledger_of(storage.device_type());
+  if (ledger.use(block, more) || unfinished_.contains(block)) return;
+  if (watches(storage.device_type())) watched_.was_read(storage.getWeakStorageImpl());
+  earlier_.use(storage, ledger, more, module);
+}
+
+MemoryUses Allocations::how_freed() const {
+  // Autograd frees what a node has kept after the node, but on its engine's thread.
+  return (torch::autograd::get_current_graph_task_id() != -1 ? uses::freed_in_backward : 0) |
+         (optimizers_.load(std::memory_order_relaxed) > 0 ? uses::freed_in_optimizer : 0);
+}
+
+void Allocations::look() {
+  watched_.look(how_freed());
+  earlier_.look();
+}
+
+void Allocations::allocated(Of device, const void* block, std::int64_t bytes, const Place& place) {
   if (device == Of::cpu) {
-    cpu_.allocated(block, bytes);
-  } else if (op == nullptr) {
-    meta_.allocated(block, bytes);
+    cpu_.allocated(block, bytes, place.origin);
+  } else if (place.op == nullptr) {
+    meta_.allocated(block, bytes, place.origin);
   } else {
-    unfinished_[block] = {bytes, op};
+    unfinished_[block] = {bytes, place.op, place.origin};
   }
 }
 
 void Allocations::freed(Of device, const void* block) {
   if (device == Of::cpu) {
-    cpu_.freed(block);
+    cpu_.freed(block, how_freed());
   } else if (unfinished_.erase(block) == 0) {
-    meta_.freed(block);
+    meta_.freed(block, how_freed());
   }
 }
 
 void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& results,
-                           const std::vector<WeakStorage>& watched) {
+                           const std::vector<WeakStorage>& watched, const MemoryOrigin& origin) {
   const std::lock_guard lock(hub().mutex);
   for (auto block = unfinished_.begin(); block != unfinished_.end();) {
     if (block->second.thread != thread) {
       ++block;
       continue;
     }
-    meta_.allocated(block->first, block->second.bytes);
+    meta_.allocated(block->first, block->second.bytes, block->second.origin);
     block = unfinished_.erase(block);
   }
   for (const auto& [block, bytes] : results) {
@@ -217,21 +249,33 @@ void Allocations::op_ended(const void* thread, const std::vector<SizedBlock>& re
   }
   const auto inside = inside_.find(thread);
   if (watched.empty() && inside == inside_.end()) return;
-  watched_.look();
+  watched_.look(how_freed());
   if (inside != inside_.end()) {
-    for (const auto& storage : inside->second) watched_.was_given(storage);
+    for (const auto& storage : inside->second) watched_.was_given(storage, origin);
     inside_.erase(inside);
   }
-  for (const auto& storage : watched) watched_.was_given(storage);
+  for (const auto& storage : watched) watched_.was_given(storage, origin);
 }
 
 bool Allocations::watches(c10::DeviceType device) const {
   return device != c10::DeviceType::Meta && (watches_cpu_ || device != c10::DeviceType::CPU);
 }
 
-void Allocations::op_reads(const std::vector<WeakStorage>& inputs) {
+void Allocations::op_reads(const std::vector<const c10::Storage*>& inputs, const MemoryOrigin& origin) {
+  const auto& owner = origin.owner;
+  const auto read = owner.phase == Phase::backward    ? uses::read_by_backward
+                    : owner.phase == Phase::recompute ? uses::read_by_recompute
+                    : owner.phase == Phase::optimizer ? uses::read_by_optimizer
+                    : origin.in_model                 ? uses::read_by_model
+                                                      : 0;
   const std::lock_guard lock(hub().mutex);
-  for (const auto& storage : inputs) watched_.was_read(storage);
+  for (auto* ledger : {&cpu_, &meta_, &watched_.ledger()}) ledger->begin_op(owner);
+  for (const auto* storage : inputs) use(*storage, read);
+}
+
+void Allocations::is_gradient(const c10::Storage& storage) {
+  const std::lock_guard lock(hub().mutex);
+  use(storage, uses::gradient);
 }
 
 void Allocations::made_inside(const void* thread, const std::vector<WeakStorage>& results) {
@@ -247,6 +291,12 @@ MemorySeen Allocations::result() const {
   seen.meta = meta_.result();
   seen.meta_unsized = meta_unsized_;
   seen.watched = watched_.ledger().result();
+  for (const auto& [ledger, of_device] :
+       {std::pair(&cpu_, &seen.cpu), std::pair(&meta_, &seen.meta), std::pair(&watched_.ledger(), &seen.watched)}) {
+    const auto earlier = earlier_.alive(*ledger);
+    of_device->alive.insert(of_device->alive.end(), earlier.begin(), earlier.end());
+    std::ranges::stable_sort(of_device->alive, std::ranges::greater{}, &AliveMemory::bytes);
+  }
   seen.watched_devices.assign(watched_.devices().begin(), watched_.devices().end());
   seen.watched_unknown = watched_.unknown();
   seen.watches_cpu = watches_cpu_;
@@ -263,15 +313,34 @@ void add_watched(const Allocations& memory, const at::TensorImpl& tensor, std::v
   if (storage && memory.watches(storage.device_type())) found.push_back(storage.getWeakStorageImpl());
 }
 
+void add_owned(const at::Tensor& tensor, MemoryUses uses, ModuleId module, std::vector<OwnedStorage>& owned) {
+  if (!tensor.defined() || !tensor.has_storage() || !tensor.storage()) return;
+  owned.push_back({tensor.storage().getWeakStorageImpl(), uses, module});
+}
+
 }  // namespace
 
-bool tell_inputs(Allocations& memory, const at::RecordFunction& fn, const OpInfo& op) {
-  std::vector<WeakStorage> inputs;
+void add_owned_parameter(const at::Tensor& parameter, ModuleId module, std::vector<OwnedStorage>& owned) {
+  add_owned(parameter, uses::parameter, module, owned);
+  if (parameter.defined() && parameter.is_leaf()) add_owned(parameter.grad(), uses::gradient, module, owned);
+}
+
+void add_owned_buffer(const at::Tensor& buffer, ModuleId module, std::vector<OwnedStorage>& owned) {
+  add_owned(buffer, uses::buffer, module, owned);
+}
+
+bool tell_inputs(Allocations& memory, const at::RecordFunction& fn, const OpInfo& op, const MemoryOrigin& origin) {
+  std::vector<const c10::Storage*> inputs;
+  bool watched = false;
   for (const auto& input : inputs_of(fn, op)) {
-    for_each_tensor(input, [&](const at::TensorImpl& tensor, std::size_t) { add_watched(memory, tensor, inputs); });
+    for_each_tensor(input, [&](const at::TensorImpl& tensor, std::size_t) {
+      if (!tensor.has_storage() || !tensor.unsafe_storage()) return;
+      inputs.push_back(&tensor.unsafe_storage());
+      watched |= memory.watches(inputs.back()->device_type());
+    });
   }
-  if (!inputs.empty()) memory.op_reads(inputs);
-  return !inputs.empty();
+  memory.op_reads(inputs, origin);
+  return watched;
 }
 
 void tell_inside(Allocations& memory, const void* thread, const at::RecordFunction& fn) {
@@ -284,7 +353,8 @@ void tell_inside(Allocations& memory, const void* thread, const at::RecordFuncti
   if (!results.empty()) memory.made_inside(thread, results);
 }
 
-void tell_results(Allocations& memory, const void* thread, const at::RecordFunction* fn, const OpInfo& op) {
+void tell_results(Allocations& memory, const void* thread, const at::RecordFunction* fn, const OpInfo& op,
+                  const MemoryOrigin& origin) {
   std::vector<SizedBlock> blocks;
   std::vector<WeakStorage> watched;
   const auto see = [&](const at::TensorImpl& tensor, std::size_t) {
@@ -296,7 +366,7 @@ void tell_results(Allocations& memory, const void* thread, const at::RecordFunct
   if (fn != nullptr) {
     for (const auto& result : results_of(*fn, op)) for_each_tensor(result, see);
   }
-  memory.op_ended(thread, blocks, watched);
+  memory.op_ended(thread, blocks, watched, origin);
 }
 
 }  // namespace roofprof::observe

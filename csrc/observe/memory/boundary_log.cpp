@@ -85,6 +85,7 @@ void BoundaryLog::begin(Instance& instance, std::uint64_t around) {
 void BoundaryLog::end(Key key) {
   if (at(key).id == 0) return;
   const Instance ended = std::exchange(instances_[key], {});
+  const bool is_root = parents_[key / kPhaseCount] < 0;
   chain_of_.reset();
   for (const Key inside : ended.inside) {
     if (at(inside).around == ended.id && at(inside).calls == 0) end(inside);
@@ -93,6 +94,7 @@ void BoundaryLog::end(Key key) {
     const auto storage = storages_.find(known);
     if (storage == storages_.end()) continue;
     if (storage->second.storage.expired()) {
+      is_gone(storage->second);
       storages_.erase(storage);
       continue;
     }
@@ -100,6 +102,13 @@ void BoundaryLog::end(Key key) {
     const auto use = std::ranges::find(uses, ended.id, &Use::instance);
     if (use == uses.end()) continue;
     goes_out(*use);
+    auto& unread = storage->second.unread;
+    if (is_root) {  // it is a result of the model, or stays in it
+      unread.clear();
+    } else {
+      if (use->first_write.bytes > 0) unread.push_back(use->first_write);
+      unread.insert(unread.end(), use->more_writes.begin(), use->more_writes.end());
+    }
     uses.erase(use);
   }
 }
@@ -173,7 +182,7 @@ BoundaryLog::Storage& BoundaryLog::storage_of(const Operand& operand) {
   if (known != storages_.end()) return known->second;
   auto* impl = static_cast<c10::StorageImpl*>(operand.storage);
   WeakStorage storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
-  return storages_.emplace(operand.storage, Storage{std::move(storage), {}}).first->second;
+  return storages_.emplace(operand.storage, Storage{std::move(storage), {}, {}}).first->second;
 }
 
 // Notes that the op made the storages of its results, unless they were there before.
@@ -210,7 +219,7 @@ bool BoundaryLog::is_in_chain(const Use& use) const {
 void BoundaryLog::goes_out(Use& use) {
   if (use.is_out) return;
   use.is_out = true;
-  const auto count = [&](const Use::Written& written) {
+  const auto count = [&](const Written& written) {
     if (written.bytes > 0) bytes_of(written.place, written.level)[written.level].write += written.bytes;
   };
   count(use.first_write);
@@ -225,8 +234,32 @@ std::vector<BoundaryLog::Bytes>& BoundaryLog::bytes_of(Place place, std::size_t 
   return bytes;
 }
 
+void BoundaryLog::note_reads(std::span<const Operand> operands) {
+  for (const auto& operand : operands) {
+    if (operand.kind != Operand::Kind::result) read_by(operand.storage);
+  }
+}
+
+void BoundaryLog::read_by_others(const void* storage) {
+  const std::lock_guard guard(mutex_);
+  read_by(storage);
+}
+
+void BoundaryLog::read_by(const void* storage) {
+  if (const auto known = storages_.find(storage); known != storages_.end()) known->second.unread.clear();
+}
+
+void BoundaryLog::is_gone(const Storage& storage) {
+  for (const auto& written : storage.unread)
+    bytes_of(written.place, written.level)[written.level].unread += written.bytes;
+}
+
 void BoundaryLog::drop_dead() {
-  std::erase_if(storages_, [](const auto& storage) { return storage.second.storage.expired(); });
+  std::erase_if(storages_, [&](const auto& storage) {
+    if (!storage.second.storage.expired()) return false;
+    is_gone(storage.second);
+    return true;
+  });
   drop_at_ = std::max(2 * storages_.size(), kFewest);
 }
 
@@ -292,6 +325,7 @@ void BoundaryLog::touch(const Owner& owner, std::span<const Operand> operands) {
   const std::lock_guard guard(mutex_);
   find_chain(owner);
   note_born(operands);
+  note_reads(operands);
   for (const auto& operand : operands) {
     if (operand.kind == Operand::Kind::input) continue;
     auto& storage = storage_of(operand);
@@ -305,8 +339,9 @@ void BoundaryLog::touch(const Owner& owner, std::span<const Operand> operands) {
 void BoundaryLog::count(Place place, const Owner& owner, std::span<const Operand> operands, const Work& work) {
   // More operands than this (foreach lists) are not compared with each other: the comparison is quadratic.
   constexpr std::size_t kMostCompared = 32;
-  if (work.bytes() <= 0) return;
   const std::lock_guard guard(mutex_);
+  note_reads(operands);
+  if (work.bytes() <= 0) return;
   find_chain(owner);
   note_born(operands);
   reads_.clear();
@@ -345,13 +380,14 @@ void BoundaryLog::count(Place place, const Owner& owner, std::span<const Operand
 void BoundaryLog::collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of) {
   const std::lock_guard guard(mutex_);
   for (Key key = 0; key < instances_.size(); ++key) end(key);
+  drop_dead();
   for (const auto& [table, buckets] : by_table_) {
     for (std::uint32_t bucket = 0; bucket < buckets.size(); ++bucket) {
       if (buckets[bucket].empty()) continue;
       const auto index = op_of({table, bucket});
       if (index < 0) continue;
       Crossings crossings;
-      for (const auto& [read, write] : buckets[bucket]) crossings.push_back({1, read, write});
+      for (const auto& [read, write, unread] : buckets[bucket]) crossings.push_back({1, read, write, unread});
       add_crossings(ops[static_cast<std::size_t>(index)].crossings, crossings);
     }
   }

@@ -83,6 +83,8 @@ class BoundaryLog {
   void count(Place place, const Owner& owner, std::span<const Operand> operands, const Work& work);
   // Notes the operands of a call whose bytes do not count: what it writes is known inside from then on.
   void touch(const Owner& owner, std::span<const Operand> operands);
+  // Notes that code which is no op may read the storage: it was handed to NumPy.
+  void read_by_others(const void* storage);
 
   // Sets Pass::Op::crossings when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them.
   void collect(std::vector<Pass::Op>& ops, const std::function<std::int64_t(Place)>& op_of);
@@ -97,6 +99,11 @@ class BoundaryLog {
     std::vector<Key> inside;           // those that are not calls
   };
   // Holds what the ops of one instance did to one storage.
+  struct Written {
+    Place place;
+    std::size_t level = 0;  // modules between that of the op and that of the instance
+    std::int64_t bytes = 0;
+  };
   struct Use {
     Key module = 0;
     std::uint64_t instance = 0;
@@ -105,21 +112,18 @@ class BoundaryLog {
     bool is_out = false;    // what was written counts as gone out
     TouchedParts touched;
     TouchedParts written;
-    struct Written {
-      Place place;
-      std::size_t level = 0;  // modules between that of the op and that of the instance
-      std::int64_t bytes = 0;
-    };
     Written first_write;  // no bytes: there was none
     std::vector<Written> more_writes;
   };
   struct Storage {
     WeakStorage storage;
-    std::vector<Use> uses;  // one for each module and phase: that of its last instance
+    std::vector<Use> uses;        // one for each module and phase: that of its last instance
+    std::vector<Written> unread;  // what went out when calls ended, and was not read since
   };
   struct Bytes {
     std::int64_t read = 0;
     std::int64_t write = 0;
+    std::int64_t unread = 0;
   };
   struct Moved {
     const Operand* operand = nullptr;
@@ -141,6 +145,9 @@ class BoundaryLog {
   void write(Place place, const Moved& moved);
   static std::int64_t distribute(std::vector<Moved>& moved, std::int64_t bytes);
   void goes_out(Use& use);
+  void note_reads(std::span<const Operand> operands);
+  void read_by(const void* storage);
+  void is_gone(const Storage& storage);
   std::vector<Bytes>& bytes_of(Place place, std::size_t level);
   void drop_dead();
 

@@ -118,8 +118,15 @@ void NnAttribution::attach(const ModelTree& tree, Session& session) const {
       owner = static_cast<std::size_t>(tree.modules[owner].parent);
     }
     const void* object = sights_[owner] == CallSight::intercepted ? nullptr : tree.objects[owner];
-    for (const auto& parameter : module->parameters(/*recurse=*/false)) owners.add_parameter(parameter, object);
-    for (const auto& buffer : module->buffers(/*recurse=*/false)) owners.add_buffer(buffer, object);
+    auto& owned = session.setup.owned_storages;
+    for (const auto& parameter : module->parameters(/*recurse=*/false)) {
+      owners.add_parameter(parameter, object);
+      add_owned_parameter(parameter, static_cast<ModuleId>(place), owned);
+    }
+    for (const auto& buffer : module->buffers(/*recurse=*/false)) {
+      owners.add_buffer(buffer, object);
+      add_owned_buffer(buffer, static_cast<ModuleId>(place), owned);
+    }
   }
   session.setup.model = tree.objects[kModel];
   if (sights_[kModel] == CallSight::intercepted) session.note_model_tells();

@@ -134,7 +134,8 @@ void bind_document(py::module_& module) {
            py::arg("title") = "", py::arg("if_dropped") = "left out for the width: {}")
       .def(
           "text", [](const Document& self, std::size_t width) { return render_text(self, width); },
-          py::arg("width") = 120);
+          py::arg("width") = 120)
+      .def("markdown", &render_markdown);
   module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
 }
 

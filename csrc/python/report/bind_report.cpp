@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/memory_rows.h"
 #include "analysis/ranks/rank_merger.h"
 #include "analysis/run_times.h"
 #include "analysis/whole/analysis.h"
@@ -69,23 +70,6 @@ void bind_coverage(py::module_& module) {
       });
 }
 
-void bind_advice(py::module_& module) {
-  py::class_<Advice>(module, "Advice")
-      .def_readonly("rule", &Advice::rule)
-      .def_readonly("module", &Advice::module)
-      .def_readonly("modules", &Advice::modules)
-      .def_readonly("ops", &Advice::ops)
-      .def_readonly("text", &Advice::text)
-      .def_property_readonly("figures",
-                             [](const Advice& self) {
-                               py::dict figures;
-                               for (const auto& [name, value] : self.figures) figures[py::str(name)] = value;
-                               return figures;
-                             })
-      .def_readonly("source", &Advice::source)
-      .def("__repr__", repr_of(+[](const Advice& self) { return "<Advice " + self.rule + ": " + self.text + ">"; }));
-}
-
 void bind_siblings(py::module_& module) {
   py::class_<Siblings>(module, "Siblings")
       .def_readonly("name", &Siblings::name)
@@ -116,6 +100,19 @@ void bind_steps(py::module_& module) {
   bind_struct<StepStatistics>(
       module, "StepStatistics",
       +[](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
+}
+
+void bind_memory(py::module_& module) {
+  py::class_<MemoryMoment>(module, "MemoryMoment")
+      .def_readonly("first_op", &MemoryMoment::first_op)
+      .def_readonly("bytes", &MemoryMoment::bytes)
+      .def_readonly("module", &MemoryMoment::module)
+      .def_readonly("phase", &MemoryMoment::phase)
+      .def_readonly("is_peak", &MemoryMoment::is_peak)
+      .def("__repr__", repr_of(+[](const MemoryMoment& self) {
+             return "<MemoryMoment from op " + std::to_string(self.first_op) + ": " + std::to_string(self.bytes) +
+                    " bytes in '" + self.module + "'>";
+           }));
 }
 
 void bind_language_model(py::module_& module) {
@@ -201,11 +198,13 @@ void bind_report(py::module_& module) {
   bind_notes(module);
   bind_ranks(module);
   bind_coverage(module);
-  bind_advice(module);
+  bind_struct<Finding>(
+      module, "Finding", +[](const Finding& self) { return "<Finding " + self.rule + ": " + self.text + ">"; });
   bind_siblings(module);
   bind_folds(module);
   bind_steps(module);
   bind_language_model(module);
+  bind_memory(module);
   module.def("events_of", &events_of, py::arg("report"));
   module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
   py::class_<Report>(module, "Report")
@@ -223,9 +222,12 @@ void bind_report(py::module_& module) {
           "row", [](const Report& self, std::string_view path) -> const RooflineRow& { return self.row(path); },
           py::arg("path"))
       .def_property_readonly("siblings", &Report::siblings)
-      .def_property_readonly("advice", &Report::advice)
+      .def_property_readonly("findings", &Report::findings)
       .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
       .def_property_readonly("kernels", kept(&Report::kernels))
+      .def_property_readonly("memory_at_peak", kept(&Report::memory_at_peak))
+      .def_property_readonly("memory_timeline", &Report::memory_timeline)
+      .def_property_readonly("why_no_memory", [](const Report& self) { return why_no_memory(self.data()); })
       .def_property_readonly("regions", kept(&Report::regions))
       .def("within", &Report::within, py::arg("region"))
       .def_property_readonly("language_model", &Report::language_model)
@@ -282,6 +284,20 @@ void bind_report(py::module_& module) {
           py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
           py::arg("by") = "module", py::arg("limit") = 0, py::arg("legend") = true, py::arg("for_shell") = false,
           py::arg("expand") = false)
+      .def("brief", &Report::brief)
+      .def(
+          "markdown",
+          [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
+             std::string by, std::int64_t limit) {
+            return self.markdown({.depth = depth,
+                                  .sort = std::move(sort),
+                                  .columns = std::move(columns),
+                                  .by = std::move(by),
+                                  .limit = limit,
+                                  .speech = Speech::shell});
+          },
+          py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
+          py::arg("by") = "module", py::arg("limit") = 0)
       .def(
           "table",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
@@ -307,10 +323,12 @@ void bind_report(py::module_& module) {
           },
           py::arg("part"), py::arg("by") = "module")
       .def("default_columns", &default_columns_of, py::arg("by"))
+      // Pairs of a row, whose module may stand for equal siblings, and how many modules it is the sum of.
       .def("most_wasting",
            [](const Report& self) {
-             std::vector<GroupRow> rows;
-             for (const auto& hotspot : self.analysis().hotspots()) rows.push_back(hotspot.row);
+             std::vector<std::pair<GroupRow, std::int64_t>> rows;
+             for (const auto& hotspot : self.analysis().folded_hotspots())
+               rows.emplace_back(hotspot.row, hotspot.members);
              return rows;
            })
       .def("marked_rows",

@@ -203,6 +203,13 @@ void bind_rows(py::module_& module) {
                    return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " +
                           counted(self.calls, "call") + ">";
                  }));
+
+  py::class_<MemoryRow> memory(module, "MemoryRow");
+  bind_fields(memory, "memory", fields);
+  memory.def("__repr__", repr_of(+[](const MemoryRow& self) {
+               return "<MemoryRow " + self.category + " of '" + self.module + "': " + std::to_string(self.bytes) +
+                      " bytes>";
+             }));
   bind_table_of_figures(module, std::move(fields));
 }
 

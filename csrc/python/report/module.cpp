@@ -9,6 +9,7 @@
 #include "core/counter_metrics.h"
 #include "ops/registry.h"
 #include "python/report/bindings.h"
+#include "report/tables.h"
 
 namespace py = pybind11;
 
@@ -61,5 +62,6 @@ PYBIND11_MODULE(_report, module) {
   python::bind_prediction(module);
   module.def("adjusted_p_values", &adjusted_p_values, py::arg("before"), py::arg("after"), py::arg("step_ns"));
   module.def("op_costs", &python::op_costs);
+  module.attr("GAINS_OVERLAP") = py::str(kGainsOverlap.data(), kGainsOverlap.size());
   module.def("counter_metrics", &python::counter_metrics);
 }

@@ -89,7 +89,8 @@ void put_out(const Report& report, const CommandLine& line) {
   const auto options = table_options(line);
   const std::string table = report.table(options);  // what is wrong is found before anything is written
   if (const auto path = line.text("--json")) report.write_json(*path);
-  if (const auto path = line.text("--csv")) report.write_csv(*path, options.by == "kernel" ? "kernel" : "module");
+  if (const auto path = line.text("--csv"))
+    report.write_csv(*path, options.by == "kernel" || options.by == "memory" ? options.by : "module");
   std::cout << table << std::flush;
   if (!std::cout) throw std::runtime_error("the table could not be written to the standard output");
 }

@@ -29,7 +29,7 @@ _UNCOSTED = "uncosted_ops"
 # Why a report lacks what nothing else says of it.
 _WITHOUT = dict.fromkeys(
     ("peak_memory", "kept_memory"),
-    "the counting call of run() and count() measures it, except on a GPU",
+    "the counting call of run() and count() measures it",
 )
 _HOLDS = {
     "<=": lambda value, bound: value <= bound,
@@ -190,7 +190,8 @@ class Budget:
 
 
 def _error(name: str, line: int, sentence: str) -> BudgetError:
-    return BudgetError(printable(f"{name}: line {line}: {sentence}" if line else f"{name}: {sentence}"))
+    place = f"{name}: line {line}" if line else name
+    return BudgetError(printable(f"{place}: {sentence} (roofprof docs budgets)"))
 
 
 # ---- reading

@@ -171,6 +171,8 @@ class Target:
         self.notes: list[_C.Note] = []
         self.graphs: list[dict[str, Any]] = []  # of compiled code, once its kernels were read
         self.wants_kernels = wants_kernels
+        self.on_device = False  # kernels of compiled code run on a GPU
+        self.ran_compiled = False
         self.model = model
         self.args = args
         self.kwargs = kwargs
@@ -227,13 +229,14 @@ class Target:
 
         ``observed`` prepares a call, makes it, keeps what was observed and returns its time in ns.
         """
+        self.ran_compiled = True
         if not self.wants_kernels:
             return
         why_not = inductor.why_not()
         before = self.compilations.count, self.compilations.seconds
         try:
             if not why_not:
-                with inductor.compiled_for_kernels(self.session) as again:
+                with inductor.compiled_for_kernels(self.session, on_device=self.on_device) as again:
                     self._make_kernel_calls(again, observed)
                 again.seconds = self.compilations.seconds - before[1]
                 self.graphs = again.facts(self._observer.tree)
@@ -244,15 +247,21 @@ class Target:
             self.compilations.count, self.compilations.seconds = before
         if why_not:
             self.graphs = []
-            self.notes.append(_C.Note("no-kernels", f"no kernels of compiled code: {why_not}"))
+            self.notes.append(inductor.no_kernels(why_not))
 
     def _make_kernel_calls(self, again: inductor.CompiledAgain, observed: Callable[[], int]) -> None:
-        """Make pairs of a plain call of the code as it was, and an observed one of that with ranges."""
+        """Make pairs of a plain call of the code as it was, and an observed one of that with ranges.
+
+        Kernels of a GPU have their times in the timed calls: one call tells their order.
+        """
         for _ in range(_MOST_WARM_UPS):
             compiled = self.compilations.count
             self._plain_call()
             if self.compilations.count == compiled:
                 break
+        if self.on_device:
+            observed()
+            return
         started = time.perf_counter()
         for run in range(_MOST_KERNEL_RUNS):
             if run >= _LEAST_KERNEL_RUNS and time.perf_counter() - started > _KERNEL_SECONDS:

@@ -104,7 +104,7 @@ def _network(arguments: argparse.Namespace) -> int:
     if "RANK" not in os.environ or os.environ.get("WORLD_SIZE") == "1":
         raise CommandError(
             "--network measures between the ranks of a program: start it with "
-            "torchrun --nproc-per-node 2 -m roofprof ceilings --network"
+            "torchrun --nproc-per-node 2 -m roofprof ceilings --network (roofprof docs network)"
         )
     device = arguments.device
     if device == "cuda":

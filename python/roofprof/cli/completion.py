@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from roofprof import manual
 from roofprof.cli.shared import TABLES, CommandError, Commands, add_debug, print_text
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
-_FILES = ("target", "script", "inputs", "loss")
+_FILES = ("target", "script", "inputs", "loss", "folder")
 
 _CARDS = {
     ("predict", "device"),
@@ -67,6 +68,10 @@ def _words(command: str, option: str) -> list[str]:
         return list(fields.of("row"))
     if option == "by" and command != "plot":
         return list(TABLES)
+    if (command, option) == ("explain", "name"):
+        return manual.names()
+    if (command, option) == ("docs", "page"):
+        return manual.pages()
     if (command, option) in _CARDS:
         from roofprof.roofs.published_peaks import names
 

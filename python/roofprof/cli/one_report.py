@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roofprof.cli.shared import (
     CommandError,
@@ -18,15 +19,23 @@ from roofprof.cli.shared import (
     check_files,
     check_output,
     output,
+    print_result,
     read_report,
     say,
+    write_files,
     write_json,
 )
+
+if TYPE_CHECKING:
+    from roofprof.budget import Outcome
+    from roofprof.report.report import Report
 
 # ---- show
 
 _SHOW = """\
-Prints the table of a report, with other columns, order or depth than when it was made; or its rows as CSV.
+Prints the table of a report, with other columns, order or depth than when it was made; or its rows as CSV. With --brief
+it prints what matters in at most 40 lines of ASCII; with --format md it prints Markdown for a pull request, with
+--format prometheus metrics.
 """
 
 
@@ -35,13 +44,71 @@ def add_show(commands: Commands) -> None:
     parser = commands.add_parser("show", help="print a report's JSON file as a table", description=_SHOW)
     parser.set_defaults(command=_show)
     add_report(parser)
+    parser.add_argument(
+        "--brief", action="store_true", help="total, findings and coverage in at most 40 lines, and no table"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "md", "prometheus"),
+        default="text",
+        help="md: Markdown with tables that GitHub shows; prometheus: metrics",
+    )
+    parser.add_argument(
+        "--budget", type=Path, metavar="FILE", help="with --format md or prometheus: limits, and which are broken"
+    )
+    parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
     add_output_options(parser)
 
 
 def _show(arguments: argparse.Namespace) -> int:
     """Read the file, and print it."""
-    check_output(arguments, [arguments.report])
-    return output(read_report(arguments.report), arguments)
+    if arguments.brief and arguments.format != "text":
+        raise CommandError(f"--brief is plain text: leave it out with --format {arguments.format}")
+    if (arguments.budget or arguments.baseline) and arguments.format == "text":
+        raise CommandError("--budget and --baseline need --format md or prometheus; 'roofprof check' says it as text")
+    check_dash(arguments.report, arguments.baseline)
+    check_output(arguments, [arguments.report, arguments.budget, arguments.baseline])
+    report = read_report(arguments.report)
+    if arguments.format == "prometheus":
+        return _show_metrics(report, arguments)
+    if arguments.brief:
+        return output(report, arguments, report.brief())
+    if arguments.format == "md":
+        return output(report, arguments, _markdown(report, arguments))
+    return output(report, arguments)
+
+
+def _outcome(report: Report, arguments: argparse.Namespace) -> Outcome | None:
+    """Return what a budget says of the report, if one was given."""
+    if not arguments.budget:
+        return None
+    from roofprof.budget import Budget
+
+    baseline = read_report(arguments.baseline) if arguments.baseline else None
+    return Budget.load(arguments.budget).check(report, baseline)
+
+
+def _markdown(report: Report, arguments: argparse.Namespace) -> str:
+    """Return the report as Markdown, with the verdict on its budget first."""
+    outcome = _outcome(report, arguments)
+    verdict = ""
+    if outcome is not None:
+        verdict = f"### Budget: {'kept' if outcome.kept else 'broken'}\n\n{outcome.document().markdown()}\n"
+    columns = arguments.columns or ()
+    return verdict + report.markdown(arguments.depth, arguments.sort, columns, by=arguments.by, limit=arguments.limit)
+
+
+def _show_metrics(report: Report, arguments: argparse.Namespace) -> int:
+    """Print the metrics, and write the requested files."""
+    from roofprof.budget import BudgetError
+
+    try:
+        text = report.to_prometheus(budget=_outcome(report, arguments))
+    except (ImportError, BudgetError, OSError) as error:
+        raise CommandError(str(error)) from error
+    code = write_files(report, arguments)
+    print_result(text.rstrip("\n"), arguments)
+    return code
 
 
 # ---- html

@@ -71,6 +71,7 @@ EXAMPLES = {
         "roofprof time my_model.py:build --inputs my_model.py:example_batch --repeat 200 --json times.json",
     ),
     "show": (
+        "roofprof show r.json --brief",
         "roofprof show r.json --by op --sort time",
         "roofprof show r.json --by kernel --limit 20 --csv kernels.csv",
     ),
@@ -126,6 +127,18 @@ EXAMPLES = {
         "roofprof calibrate h100.json --from report.json --from trace.json.gz --json better.json",
     ),
     "ops": ("roofprof ops softmax --family normalization",),
+    "explain": (
+        "roofprof explain percent_of_roof",
+        "roofprof explain above-roof aten::softmax",
+    ),
+    "docs": (
+        "roofprof docs definitions#roofline",
+        "roofprof docs",
+    ),
+    "mcp": (
+        "roofprof mcp reports",
+        "roofprof mcp reports --allow-run 'my_model.py:build --dtype bfloat16'",
+    ),
     "migrate": (
         "roofprof migrate train.py",
         "roofprof migrate train.py evaluate.py --write",

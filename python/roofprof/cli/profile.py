@@ -53,7 +53,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--compiled-kernels",
         action="store_true",
-        help="of compiled code on a CPU: compile it once more and time each kernel; modules in it get their time",
+        help="of compiled code: compile it once more and tell each kernel's time and ops; modules in it get their time",
     )
     parser.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
     parser.add_argument("--trace", type=Path, metavar="FILE", help=f"write a trace as well; {FORMATS}")

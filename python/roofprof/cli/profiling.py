@@ -58,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     except CommandError:
         raise
     except Exception as error:
-        _output(profiler.report(), arguments)
+        report = profiler.report()
+        # Where an input has the wrong shape nothing ran: only who asked for files gets what there is.
+        if report.by_operator() or arguments.json or arguments.csv or arguments.trace:
+            _output(report, arguments)
         code = complain(CommandError(_what_was_raised(arguments.target, error)))
         if arguments.debug:
             raise
@@ -84,8 +87,9 @@ def _check(arguments: argparse.Namespace) -> None:
     check_output(arguments, [*read, arguments.ceilings, *files_of_environment()], arguments.trace)
     if arguments.trace:
         writer_for(arguments.trace)
-        if arguments.count or arguments.repeat == 0:
-            raise CommandError("--trace needs times, which --count and --repeat 0 do not take: leave out one of both")
+    for option, wanted in (("--trace", arguments.trace), ("--compiled-kernels", arguments.compiled_kernels)):
+        if wanted and (arguments.count or arguments.repeat == 0):
+            raise CommandError(f"{option} needs times, which --count and --repeat 0 do not take: leave out one of both")
     if arguments.warmup < 0 or (arguments.repeat or 0) < 0:
         raise CommandError("--warmup and --repeat must be 0 or more")
     if arguments.count and arguments.train:
@@ -132,7 +136,7 @@ def _check_inputs(arguments: argparse.Namespace, model: Callable[..., Any]) -> N
         return
     try:
         parameters = inspect.signature(getattr(model, "forward", model)).parameters.values()
-    except (TypeError, ValueError):  # of a builtin, of TorchScript
+    except (TypeError, ValueError, RecursionError):  # of a builtin, of TorchScript, of what wraps itself
         return
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     needed = [one.name for one in parameters if one.default is one.empty and one.kind in kinds]

@@ -154,10 +154,10 @@ def check_plot(path: Path | None) -> None:
         raise CommandError("--plot needs matplotlib: run `pip install roofprof[plot]`")
 
 
-def output(report: Report, arguments: argparse.Namespace) -> int:
-    """Write the requested files, print the table, and return the exit code."""
+def output(report: Report, arguments: argparse.Namespace, text: str | None = None) -> int:
+    """Write the requested files, print the text (None: the table), and return the exit code."""
     code = write_files(report, arguments)
-    print_result(table(report, arguments), arguments)
+    print_result(table(report, arguments) if text is None else text, arguments)
     return code
 
 
@@ -165,7 +165,7 @@ def write_files(report: Report, arguments: argparse.Namespace) -> int:
     """Write the requested files. If one cannot be written, say so, keep the report elsewhere and return 2."""
     files: list[tuple[Path | None, Callable[[Path], object]]] = [
         (arguments.json, report.to_json),
-        (arguments.csv, lambda path: report.to_csv(path, by="kernel" if arguments.by == "kernel" else "module")),
+        (arguments.csv, lambda path: report.to_csv(path, by=arguments.by if arguments.by in _LISTS else "module")),
     ]
     code = 0
     for path, write in files:
@@ -317,8 +317,9 @@ _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 # ---- options
 
 # Tables of other things than groups of ops, and the keys of groups, as Report.group takes them.
-_KINDS = ("module", "scope", "kernel", "rank", "collective")
+_KINDS = ("module", "scope", "kernel", "rank", "collective", "memory")
 _KEYS = ("op", "phase", "dtype", "shapes")
+_LISTS = ("kernel", "memory")  # of which there is CSV
 TABLES = (*_KINDS, *_KEYS)
 
 

@@ -22,6 +22,8 @@ from roofprof.latency.batches import Arguments, arguments_of
 from roofprof.models.exported import runnable
 from roofprof.models.packages import holds_package
 
+_TARGETS = " (roofprof docs command-line#targets-and-inputs)"
+
 
 def load_object(target: str) -> Any:
     """Return the object that ``package.module:name`` or ``file.py:name`` names; dots in ``name`` reach into it."""
@@ -29,7 +31,7 @@ def load_object(target: str) -> Any:
     if not separator and Path(target).suffix in (".pt", ".pt2", ".pth", ".ts"):
         raise CommandError(f"there is no file {target}")
     if not separator or not place or not name:
-        raise CommandError(f"'{target}' names no object; write package.module:callable or file.py:callable")
+        raise CommandError(f"'{target}' names no object; write package.module:callable or file.py:callable{_TARGETS}")
     value: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     for part in name.split("."):
         if not hasattr(value, part):
@@ -171,7 +173,7 @@ def make_input(text: str, dtype: torch.dtype, device: str) -> torch.Tensor:
     shape, _, own = text.partition(":")
     if not re.fullmatch(r"\d+(x\d+)*", shape):
         raise CommandError(
-            f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64"
+            f"'{text}' is no input shape; write sizes with x between them, such as 1x3x224x224 or 1x128:int64{_TARGETS}"
         )
     kind = parse_dtype(own) if own else dtype
     try:

@@ -191,7 +191,7 @@ def global_hooks(
         made.callback(register_optimizer_step_pre_hook(enter_optimizer).remove)
         made.callback(register_optimizer_step_post_hook(leave_optimizer).remove)
         made.enter_context(unwarned())
-        made.enter_context(_through_the_dispatcher())
+        made.enter_context(through_the_dispatcher())
         made.enter_context(_room_for_deep_models())
         made.enter_context(starts_are_known())
         made.enter_context(kept_from_compiler(modules))
@@ -200,7 +200,7 @@ def global_hooks(
 
 @SharedChange
 @contextlib.contextmanager
-def _through_the_dispatcher() -> Iterator[None]:
+def through_the_dispatcher() -> Iterator[None]:
     """Send Python's custom ops through the dispatcher; since 2.15 torch calls them without it, unobserved."""
     if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
         yield

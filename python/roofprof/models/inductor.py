@@ -22,6 +22,8 @@ from unittest import mock
 import torch
 
 from roofprof import _C
+from roofprof.models.hooks import through_the_dispatcher
+from roofprof.models.source import line_of
 
 if TYPE_CHECKING:
     from roofprof.models.tree import ModelTree
@@ -35,6 +37,7 @@ INTERFACES = (
     ("torch._dynamo.eval_frame", "_next_isolate_recompiles_id"),
     ("torch._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id"),
     ("torch._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id"),
+    ("torch._dynamo.compiled_autograd", "AutogradCompilerInstance.create_graph_module"),
     ("torch._dynamo.convert_frame", "register_bytecode_hook"),
     ("torch._dynamo.convert_frame", "FRAME_COMPILE_COUNTER"),
     ("torch._dynamo.guards", "DeletedGuardManagerWrapper"),
@@ -51,15 +54,17 @@ INTERFACES = (
     ("torch._inductor.compile_fx", "compile_fx_inner"),
     ("torch._inductor.codecache", "get_path"),
     ("torch._inductor.codegen.cpp", "set_kernel_post_grad_provenance_tracing"),
+    ("torch._inductor.codegen.triton", "set_kernel_post_grad_provenance_tracing"),
     ("torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"),
     ("torch._inductor.dependencies", "MemoryDep"),
     ("torch._inductor.dependencies", "StarDep"),
+    ("torch._inductor.scheduler", "BaseSchedulerNode"),
     ("torch._inductor.scheduler", "OutputNode"),
     ("torch._inductor.virtualized", "V"),
 )
 
+_RANGES = {"cpp.enable_kernel_profile": True}  # a range around each generated kernel
 _PATCHES = {
-    "cpp.enable_kernel_profile": True,  # a range around each generated kernel
     "trace.provenance_tracking_level": 1,  # the ops that each kernel comes from
     "fx_graph_cache": False,  # what it keeps lacks both
     "fx_graph_remote_cache": False,
@@ -85,6 +90,7 @@ class _Kernel:
     name: str
     nodes: list[torch.fx.Node]
     generated: bool = False  # False: an operator
+    prepared_for: list[torch.fx.Node] = field(default_factory=list)  # ops that operators run, for which it makes inputs
     moved: tuple[int, int] | None = None  # bytes that generated code reads and writes; None: not known
 
 
@@ -104,8 +110,10 @@ class CompiledAgain:
     versions: dict[str, int] = field(default_factory=dict)  # of the user's own compiled code, by function
     guards: int = 0
     seconds: float = 0.0
+    on_device: bool = False  # whose kernels tell their times, so that nothing of it is timed
     others: set[str] = field(default_factory=set)  # backends that are not Inductor
     ratios: list[float] = field(default_factory=list)  # of an observed call's time to that of the code as it was
+    backward: dict[str, torch.fx.Node] = field(default_factory=dict)  # of compiled autograd's last capture, by name
     _aside: bool = False
     _codes: set[CodeType] = field(default_factory=set)
 
@@ -122,7 +130,8 @@ class CompiledAgain:
         """Return the graphs as the compiled part reads them."""
         places = {id(module): place for place, module in reversed(list(enumerate(tree.objects))) if module is not None}
         work = _Works()
-        return [_facts_of(graph, places, work) for graph in self.graphs]
+        with through_the_dispatcher():
+            return [_facts_of(graph, places, work) for graph in self.graphs]
 
     def notes(self) -> list[_C.Note]:
         """Return what there is to say of the compilation."""
@@ -130,12 +139,15 @@ class CompiledAgain:
         if self.graphs:
             graphs = "1 graph" if len(self.graphs) == 1 else f"{len(self.graphs)} graphs"
             versions = [f"{name} has {count} versions" for name, count in self.versions.items() if count > 1]
+            purpose = "tell" if self.on_device else "time"
             text = (
-                f"compiled again in {self.seconds:.1f} s to time its kernels: {graphs}, {self.guards} guards; that is "
-                "in none of the times, and the compiled code is as it was"
+                f"compiled again in {self.seconds:.1f} s to {purpose} its kernels: {graphs}, {self.guards} guards; "
+                "that is in none of the times, and the compiled code is as it was"
             )
             if self.ratios:
-                text += f"; a call took {statistics.median(self.ratios):.2f} times as long as its own"
+                text += (
+                    f"; a call took {statistics.median(self.ratios):.2f} times as long as one of your code beside it"
+                )
             if versions:
                 text += f"; it was compiled more than once: {', '.join(versions)}"
             notes.append(_C.Note("compiled-again", text))
@@ -152,7 +164,20 @@ class CompiledAgain:
                     f"no kernels of code that {', '.join(sorted(self.others))} compiled: Inductor alone tells them",
                 )
             )
+        elif not self.graphs:
+            notes.append(no_kernels(_NOTHING_COMPILED))
         return notes
+
+
+def no_kernels(why: str) -> _C.Note:
+    """Return the note that says why there are no kernels of compiled code."""
+    return _C.Note("no-kernels", f"no kernels of compiled code: {why}")
+
+
+_NOTHING_COMPILED = (
+    "torch.compile made none of what ran, and called it as it is, as it does with a function that breaks the graph "
+    "inside a loop; TORCH_LOGS=graph_breaks says where"
+)
 
 
 class _Backend:
@@ -167,9 +192,8 @@ class _Backend:
         from torch._inductor.compile_fx import compile_fx
 
         self._note_break(graph)
-        return compile_fx(
-            graph, inputs, inner_compile=self._compile, config_patches={**self._config, **_PATCHES}, **kwargs
-        )
+        patches = self._config | _PATCHES | ({} if self._again.on_device else _RANGES)
+        return compile_fx(graph, inputs, inner_compile=self._compile, config_patches=patches, **kwargs)
 
     def _note_break(self, graph: torch.fx.GraphModule) -> None:
         reason: Any = getattr(graph, "compile_subgraph_reason", None)
@@ -180,12 +204,30 @@ class _Backend:
         why = str(reason.reason).strip().splitlines()[0]
         self._again.breaks[place, why] = self._again.breaks.get((place, why), 0) + 1
 
+    def _tell_backward(self, graph: torch.fx.GraphModule) -> None:
+        """Tell of code of compiled autograd what AOTAutograd knew of it, by its lines.
+
+        These are "aot2_mm = ..." of a copy of AOTAutograd's code, and "... AccumulateGrad([aot2_mm], ..." of what a
+        gradient is added to.
+        """
+        for node in graph.graph.nodes:
+            trace = node.meta.get("stack_trace") or ""
+            copied = re.search(r"^\s+(?=aot\w+ = )|AccumulateGrad\(\[(?=aot)", trace, re.MULTILINE)
+            name = re.compile(r"\w+").match(trace, copied.end()) if copied else None
+            original = self._again.backward.get(name[0]) if name else None
+            if original is None:
+                continue
+            modules = original.meta.get("nn_module_stack") or original.meta.get("fwd_nn_module_stack")
+            if modules:  # else it is the backward of whoever called the code
+                node.meta["nn_module_stack"] = modules
+
     def _compile(self, module: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
         from torch._inductor import codecache
         from torch._inductor.compile_fx import compile_fx_inner
 
         number, graph = len(self._again.graphs), _Graph()
         self._again.graphs.append(graph)
+        self._tell_backward(module)
         with _kernels_into(graph):
             compiled: Any = compile_fx_inner(module, inputs, **kwargs)
         _leave_operators_to_their_calls(graph)
@@ -208,16 +250,25 @@ class _Backend:
 
 
 @contextlib.contextmanager
-def compiled_for_kernels(session: _C.ModuleHooks) -> Iterator[CompiledAgain]:
+def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) -> Iterator[CompiledAgain]:
     """Run in here, in place of code that torch.compile made, other code with a range around each kernel.
+
+    ``on_device``: its kernels run on a GPU, so they need no ranges.
 
     It is compiled at its first calls, and Dynamo keeps it apart from the user's (``isolate_recompiles``). In the end it
     is forgotten, and what Dynamo counts is as it was.
     """
-    convert_frame, eval_frame, output_graph, utils = map(
-        _torch, ("_dynamo.convert_frame", "_dynamo.eval_frame", "_dynamo.output_graph", "_dynamo.utils")
+    convert_frame, eval_frame, output_graph, utils, compiled_autograd = map(
+        _torch,
+        (
+            "_dynamo.convert_frame",
+            "_dynamo.eval_frame",
+            "_dynamo.output_graph",
+            "_dynamo.utils",
+            "_dynamo.compiled_autograd",
+        ),
     )
-    again = CompiledAgain()
+    again = CompiledAgain(on_device=on_device)
     backends: dict[int, tuple[Any, Any]] = {}  # the user's, and the callback that stands for it
     callback_from_stance = eval_frame._callback_from_stance
 
@@ -245,6 +296,16 @@ def compiled_for_kernels(session: _C.ModuleHooks) -> Iterator[CompiledAgain]:
     def note_code(code: CodeType, _: CodeType) -> None:
         again._codes.add(code)
 
+    capture = compiled_autograd.AutogradCompilerInstance
+    create_graph = capture.create_graph_module
+
+    def created(instance: Any, name: str) -> Any:
+        # Of a graph that several modules called, nobody says whose backward each copy is.
+        once = {f"aot{graph}" for graph, uses in instance.aot_id_counter.items() if uses == 1}
+        nodes = instance.fx_tracer.graph.nodes
+        again.backward = {node.name: node for node in nodes if node.name.split("_")[0] in once}
+        return create_graph(instance, name)
+
     counters = copy.deepcopy(utils.counters)
     compilations = copy.copy(convert_frame.FRAME_COMPILE_COUNTER)
     breaks = len(output_graph.graph_break_reasons)
@@ -253,6 +314,7 @@ def compiled_for_kernels(session: _C.ModuleHooks) -> Iterator[CompiledAgain]:
         with (
             mock.patch.object(eval_frame, "_callback_from_stance", replaced),
             mock.patch.object(eval_frame, "set_eval_frame_isolate_recompiles_id", set_ours),
+            mock.patch.object(capture, "create_graph_module", created),
             torch._dynamo.config.patch(recompile_limit=1 << 20, accumulated_recompile_limit=1 << 20),
             _torch("_functorch.config").patch(enable_autograd_cache=False),
         ):
@@ -299,7 +361,7 @@ def _forget(again: CompiledAgain, region: int) -> None:
 def _kernels_into(graph: _Graph) -> Iterator[None]:
     """Keep each call of a kernel that Inductor writes in here."""
     from torch._inductor import debug
-    from torch._inductor.codegen import cpp
+    from torch._inductor.codegen import cpp, triton
 
     tell = debug.set_kernel_post_grad_provenance_tracing
 
@@ -312,6 +374,7 @@ def _kernels_into(graph: _Graph) -> Iterator[None]:
     with (
         mock.patch.object(debug, "set_kernel_post_grad_provenance_tracing", told),
         mock.patch.object(cpp, "set_kernel_post_grad_provenance_tracing", told),
+        mock.patch.object(triton, "set_kernel_post_grad_provenance_tracing", told),
     ):
         yield
 
@@ -325,7 +388,7 @@ def _called_outside(node: Any, name: str) -> _Kernel:
 
 
 def _leave_operators_to_their_calls(graph: _Graph) -> None:
-    """Take ops that are called as operators out of generated kernels, which may only prepare their inputs."""
+    """Take ops that are called as operators out of generated kernels, which prepare their inputs."""
     called = set()
     for kernel in graph.kernels:
         if not kernel.generated:
@@ -334,6 +397,7 @@ def _leave_operators_to_their_calls(graph: _Graph) -> None:
             called |= {node.name for node in own}
     for kernel in graph.kernels:
         if kernel.generated:
+            kernel.prepared_for = [node for node in kernel.nodes if node.name in called]
             kernel.nodes = [node for node in kernel.nodes if node.name not in called]
 
 
@@ -342,8 +406,20 @@ def _target_name(node: torch.fx.Node) -> str:
     return str(node.target._schema.name) if isinstance(node.target, torch._ops.OpOverload) else ""
 
 
-def _generated(nodes: Sequence[Any], name: str) -> _Kernel:
-    origins = {origin.name: origin for node in nodes if node.node is not None for origin in node.node.origins}
+def _generated(schedule: Sequence[Any], name: str) -> _Kernel:
+    from torch._inductor.scheduler import BaseSchedulerNode
+
+    # Schedules of a GPU's kernels have marks in between, and nodes that are several.
+    nodes: list[Any] = [
+        node for entry in schedule if isinstance(entry, BaseSchedulerNode) for node in entry.get_nodes()
+    ]
+    origins = {
+        origin.name: origin
+        for node in nodes
+        if node.node is not None
+        for origin in node.node.origins
+        if origin.op != "placeholder"  # an input that it copies
+    }
     return _Kernel(name, list(origins.values()), generated=True, moved=_moved(nodes))
 
 
@@ -464,7 +540,7 @@ def _as_aten(target: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Any, 
 
 def _unknown() -> _C.OpsWork:
     work = _C.OpsWork()
-    work.costed = False
+    work.lower_limit = True
     return work
 
 
@@ -488,15 +564,20 @@ def _description(value: Any) -> Any:
 
 
 _CALLER = -1  # the module whose code was compiled
+_UNKNOWN = -2
 
 # What Dynamo notes of an op; what AOTAutograd adds of its own has none of it.
 _PROVENANCE = ("nn_module_stack", "fwd_nn_module_stack", "source_fn_stack", "fwd_source_fn_stack", "stack_trace")
 
 
 def _module_of(node: torch.fx.Node, places: dict[int, int]) -> int | None:
-    """Return the place of the innermost module that ran when the op was called; None: it is not known."""
-    if not any(node.meta.get(key) for key in _PROVENANCE):
+    """Return the place of the innermost module that ran when the op was called; None: nobody called it."""
+    noted = [key for key in _PROVENANCE if node.meta.get(key)]
+    if not noted:
         return None
+    # Compiled autograd traces the code of backward graphs, which calls no modules.
+    if noted == ["stack_trace"] and 'File "<eval_with_key>' in node.meta["stack_trace"]:
+        return _UNKNOWN
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     for key in reversed(list(stack)):  # the module's identity, and "@1" for its second call
         found = re.match(r"\d+", str(key))
@@ -514,7 +595,7 @@ def _source_of(nodes: Sequence[torch.fx.Node]) -> str:
     for node in nodes:
         lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
         if lines:
-            return f"{Path(lines[-1][0]).name}:{lines[-1][1]}"
+            return line_of(*lines[-1])
     return ""
 
 
@@ -532,27 +613,33 @@ def _facts_of_kernel(
     total.costed = one_size and (kernel.moved is not None or not kernel.generated)
     names: dict[str, bool] = {}  # whether it does anything
     by_module: dict[int, list[int]] = {}
-    for node in kernel.nodes:
-        work = works.of(node)
+    for node in kernel.nodes or kernel.prepared_for:
+        work = _C.OpsWork()  # of a weight's other layout for a convolution
+        if kernel.nodes:
+            work = works.of(node)
+            name = _op_name(node)
+            names[name] = names.get(name, False) or work.operations > 0 or work.lower_limit or not work.costed
         total.add(work)
-        name = _op_name(node)
-        names[name] = names.get(name, False) or work.operations > 0 or not work.costed
         module = _module_of(node, places)
         if module is not None:
             sums = by_module.setdefault(module, [0, 0, 0])
             for i, amount in enumerate((work.operations, work.bytes, 1)):
                 sums[i] += amount
-    measure = next((i for i in range(3) if any(sums[i] for sums in by_module.values())), 2)
+    # By operations, where each module that moves bytes has some (an embedding has none); else by bytes, or by ops.
+    moving = [sums for sums in by_module.values() if sums[0] or sums[1]]
+    measure = 2 if not moving else 0 if all(sums[0] for sums in moving) else 1
     parts = {place: sums[measure] for place, sums in by_module.items() if sums[measure]}
+    if _UNKNOWN in parts:  # then so is the module around all of them
+        parts = {}
     whole = sum(parts.values())
     line = code.line_of(kernel)
     return {
         "name": kernel.name,
-        "range": code.range_at(line) if kernel.generated else kernel.name,
+        "range": code.range_at(line) if kernel.generated else kernel.name,  # on a GPU there is none
         "ops": [name for name, works_ in names.items() if works_] or list(names),
         "parts": [(place, amount / whole) for place, amount in parts.items()],
         "code": code.place(line),
-        "source": _source_of(kernel.nodes),
+        "source": _source_of(kernel.nodes or kernel.prepared_for),
         "work": total,
         "moved": kernel.moved,
     }

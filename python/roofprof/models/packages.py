@@ -99,7 +99,9 @@ def load(path: Path, model_name: str, program: torch.export.ExportedProgram | No
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     if not holds_package(path):
-        raise ValueError(f"{path} is damaged, or not an AOTInductor package")
+        raise ValueError(
+            f"{path} is damaged, or not an AOTInductor package (roofprof docs guide-compiled#aotinductor-packages)"
+        )
     try:
         from torch.export.pt2_archive._package import load_pt2
     except ImportError as error:

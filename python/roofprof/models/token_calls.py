@@ -55,7 +55,7 @@ def _takes_cache(signature: inspect.Signature) -> bool:
 def _signature(module: torch.nn.Module) -> inspect.Signature | None:
     try:
         return inspect.signature(module.forward)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):  # the last: it wraps itself
         return None
 
 

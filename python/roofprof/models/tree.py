@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from roofprof import _C
 from roofprof.models import exported, packages, script
 from roofprof.models.compiled import compiled_places, original
+from roofprof.models.source import line_of_forward
 from roofprof.state.state_roots import Contents, is_lazy, own_tables, tensors_of_modules, used_by
 
 
@@ -115,6 +116,7 @@ class ModelTree:
         facts = {
             "path": path,
             "type": type_name,
+            "source": "" if module is None else line_of_forward(type(module), _forward_of(module)),
             "parent": parent,
             "has_forward": has_forward,
             "calls_visible": True,
@@ -420,5 +422,8 @@ def _has_forward(module: torch.nn.Module) -> bool:
 
 def has_forward_of_torch(module: torch.nn.Module) -> bool:
     """Return whether it computes what torch.nn says, not the user."""
-    forward = vars(module).get("forward", getattr(type(module), "forward", None))
-    return str(getattr(forward, "__module__", "")).startswith("torch.nn.")
+    return str(getattr(_forward_of(module), "__module__", "")).startswith("torch.nn.")
+
+
+def _forward_of(module: torch.nn.Module) -> Any:
+    return vars(module).get("forward", getattr(type(module), "forward", None))

@@ -253,8 +253,10 @@ def _refusing(path: Path) -> Iterator[None]:
     """Raise what reading a file raises as a sentence that names it."""
     try:
         yield
-    except (_C.TraceError, _C.NcuError) as error:
-        raise ValueError(f"{path}: {error}") from None
+    except _C.TraceError as error:
+        raise ValueError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
+    except _C.NcuError as error:
+        raise ValueError(f"{path}: {error} (roofprof docs ncu#how-to-record)") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
     except OSError as error:  # one of reading does not name the file

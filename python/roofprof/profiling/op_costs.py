@@ -123,6 +123,7 @@ def _as_work(value: object) -> Work:
     if isinstance(value, numbers.Number):
         raise TypeError(
             f"{value!r} does not say whether it counts FLOPs or MACs; return roofprof.Work(flops=...) or Work(macs=...)"
+            " (roofprof docs python#your-own-ops-regions-and-kernels)"
         )
     raise TypeError(f"the cost must return a roofprof.Work, not {value!r}")
 

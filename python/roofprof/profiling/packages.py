@@ -16,8 +16,13 @@ def package_metadata(program: torch.export.ExportedProgram) -> dict[str, str]:
     """Return what a package needs in its metadata so that profiles of it have the work of the program's modules.
 
     Give ``torch._inductor.aoti_compile_and_package`` the ``inductor_configs={"aot_inductor.metadata": ...}`` with it.
-    The work is that of one call with the program's example inputs. Raises ValueError where the program has none.
+    The work is that of one call with the program's example inputs. Raises ValueError where the program has
+    none, and TypeError where it is not a program.
     """
+    import torch
+
+    if not isinstance(program, torch.export.ExportedProgram):
+        raise TypeError(f"package_metadata takes what torch.export.export returns, not a {type(program).__name__}")
     return {packages.KEY: packages.counted(program, count_program)}
 
 

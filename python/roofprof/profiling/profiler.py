@@ -21,6 +21,7 @@ from roofprof.latency.times_calls import TimesCalls
 from roofprof.latency.timing import Subject, time_call
 from roofprof.models.compiled import original
 from roofprof.models.exported import runnable
+from roofprof.models.inductor import no_kernels
 from roofprof.models.tree import (
     KnownModel,
     Location,
@@ -108,6 +109,11 @@ class _Around(threading.local):
         self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
 
 
+_NOT_COMPILED = "nothing that ran was compiled; profile torch.compile(model)"
+_ONE_CALL = "blocks and counts make no further calls, which tell them; use run or run_step with repeat above 0"
+_COUNTED_BY_MODULE = 'counters="modules" reads the bytes of a compiled region as one; leave it out'
+
+
 class RooflineProfiler(TimesCalls):
     """Profiles a model, call by call or block by block.
 
@@ -125,8 +131,9 @@ class RooflineProfiler(TimesCalls):
         that it starts, others being left out with a note; "all": all threads.
     keep_events: keep when each op, module call and kernel of the run that the rows come from began and ended, at most a
         million of each, for :meth:`Report.to_chrome_trace` and :meth:`Report.to_speedscope`.
-    compiled_kernels: of a :meth:`run` on a CPU, compile compiled code once more, which may take a minute, and time each
-        of its kernels: they are ``report.kernels``, and modules inside compiled code get their time.
+    compiled_kernels: of a :meth:`run`, compile compiled code once more, which may take a minute, and tell the time, the
+        ops and the modules of each of its kernels: they are ``report.kernels``, and modules inside compiled code get
+        their time.
     """
 
     _around = _Around()
@@ -151,6 +158,9 @@ class RooflineProfiler(TimesCalls):
         for name, value in (("warmup", warmup), ("repeat", 1 if repeat is None else repeat)):
             if not isinstance(value, int):
                 raise TypeError(f"{name} must be a whole number, not {value!r}")
+        for name, value in (("keep_events", keep_events), ("compiled_kernels", compiled_kernels)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} must be True or False, not {value!r}")
         if warmup < 0 or (repeat is not None and repeat < 0):
             raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
@@ -253,6 +263,8 @@ class RooflineProfiler(TimesCalls):
                 target.progress = progress
                 self._run.repeat(target, _C.RunLimits(self.warmup, self.repeat))
                 self._graphs = target.graphs
+                if target.wants_kernels and not target.ran_compiled:
+                    target.notes.append(no_kernels(_NOT_COMPILED))
                 self._notes += [note for note in target.notes if note not in self._notes]
         return self.report()
 
@@ -269,6 +281,8 @@ class RooflineProfiler(TimesCalls):
         ``state_roots``: what the call reaches apart from its arguments.
         """
         self._locate(location_of(state_roots, args, kwargs, self._device), self._counters)
+        on_device = self._location.device not in {"cpu", "meta"}
+        by_module = on_device and self._counters == "modules"
         target = Target(
             self._observer,
             call,
@@ -277,9 +291,12 @@ class RooflineProfiler(TimesCalls):
             of_model=call is self.model,
             snapshot=snapshot,
             holds_data=self._location.is_sure,
-            wants_kernels=self._compiled_kernels and self._location.device == "cpu",
+            wants_kernels=self._compiled_kernels and self._location.device != "meta" and not by_module,
         )
+        target.on_device = on_device
         self._run.count(target)
+        if self._compiled_kernels and by_module:
+            target.notes.append(no_kernels(_COUNTED_BY_MODULE))
         self._notes += target.notes
         return target
 
@@ -342,7 +359,9 @@ class RooflineProfiler(TimesCalls):
         if not self._run.counted and self._observer.session.is_of_parent:
             raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         if not self._run.counted:
-            raise RuntimeError("nothing was profiled yet: call prof.run(...) or use `with prof:` first")
+            raise RuntimeError(
+                "nothing was profiled yet: call prof.run(...) or use `with prof:` first (roofprof docs python)"
+            )
         if self._report is None:
             self._report = self._make_report()
         return self._report
@@ -361,6 +380,8 @@ class RooflineProfiler(TimesCalls):
         said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
         notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
         notes += observer.compilations.note(timed=self._scope == "block")
+        if self._compiled_kernels and self._scope != "run":
+            notes.append(no_kernels(_ONE_CALL))
         roofs, notes_on_roofs = self._roofs(self._run.device) if self._run.timed else (_C.Ceilings(), [])
         for place, facts in changed_facts(self._tree, tree_now).items():
             observer.session.update(place, facts)

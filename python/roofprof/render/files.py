@@ -41,7 +41,7 @@ def read_whole(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> byt
     """
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
-            return _content(file, largest)
+            return content_of(file, largest)
     except OSError as error:
         error.filename = os.fspath(path)
         raise
@@ -55,7 +55,8 @@ def read_stream(stream: BinaryIO, largest: int = LARGEST_FILE) -> bytes:
     return content
 
 
-def _content(file: BinaryIO, largest: int) -> bytes:
+def content_of(file: BinaryIO, largest: int = LARGEST_FILE) -> bytes:
+    """Return the content of an open regular file. Raises OSError for a larger or another kind of file."""
     about = os.fstat(file.fileno())
     if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roofprof import _report
+from roofprof import _report, manual
 from roofprof.figures import fields
 from roofprof.predict.predicts import Predicts
 from roofprof.render.files import read_whole, write_whole
@@ -20,6 +21,8 @@ from roofprof.render.traces.export import WritesTraces
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
+
+    from roofprof.report.dashboards import CheckedBudget
 
 _printed = itertools.count()  # reports so far
 
@@ -79,12 +82,12 @@ class Report(WritesTraces, Predicts):
         return self._compiled.siblings
 
     @property
-    def advice(self) -> list[_report.Advice]:
-        """Advice where most time goes, most first: a sentence for each rule of docs/advice.md that clearly holds.
+    def findings(self) -> list[_report.Finding]:
+        """What wastes time and what to do about it, at most ten, what gains most first (docs/findings.md).
 
-        Empty without times or roofs.
+        Empty where no rule clearly holds, and without times or roofs.
         """
-        return self._compiled.advice
+        return self._compiled.findings
 
     def group(self, *keys: str) -> list[_report.GroupRow]:
         """Return sums over ops by any of "phase", "op", "module", "scope", "dtype", "shapes".
@@ -150,14 +153,53 @@ class Report(WritesTraces, Predicts):
     def kernels(self) -> list[_report.KernelRow]:
         """A row for each kernel, copy or memset of a GPU in one module, op and launch size, longest first.
 
-        Of a CPU, a row for each kernel of compiled code, where ``compiled_kernels=True`` asked for them.
+        On a CPU, a row for each kernel of compiled code, where ``compiled_kernels=True`` asked for them; on a GPU they
+        then have the ops and modules of that code.
         """
         return self._compiled.kernels
+
+    @property
+    def memory_at_peak(self) -> list[_report.MemoryRow]:
+        """What was alive when most memory was, by category, module and phase, the largest first; empty: not known.
+
+        Rows that are not ``before`` add up to ``total.peak_memory``. ``docs/memory.md`` defines the categories;
+        ``table(by="memory")`` says why there are no rows.
+        """
+        return self._compiled.memory_at_peak
+
+    @property
+    def memory_timeline(self) -> list[_report.MemoryMoment]:
+        """The most memory during equally many ops, above what was there before; 1,024 moments at most."""
+        return self._compiled.memory_timeline
 
     @property
     def coverage(self) -> _report.Coverage:
         """The parts of the run that the figures leave out."""
         return self._compiled.coverage
+
+    def explain(self, name: str | _report.Note | _report.Finding) -> manual.Explanations:
+        """Return what :func:`roofprof.explain` says of a name, and what this report has of it.
+
+        A figure's value in the total, the sentences of a note or rule, an operator's calls and time. Raises ValueError,
+        naming the nearest, for a name that nothing has.
+        """
+        return manual.Explanations(
+            dataclasses.replace(one, further=(*one.further, *(("here", said) for said in self._said_of(one))))
+            for one in manual.explain(name)
+        )
+
+    def _said_of(self, about: manual.Explanation) -> list[str]:
+        if about.kind == "figure" and about.name in fields.of("row"):
+            return [f"{fields.of('row')[about.name].cell(self.total)} in total"] if "row" in about.of else []
+        if about.kind == "rule":
+            return [finding.text for finding in self.findings if finding.rule == about.name]
+        if about.kind == "note":
+            return [note.text for note in self.coverage.notes if note.code == about.name]
+        group = self.by_operator().get(about.name)
+        if about.kind != "operator" or group is None:
+            return []
+        shown = [fields.of("group")[name] for name in ("calls", "macs", "bytes", "time", "percent_of_roof", "bound")]
+        return [", ".join(f"{figure.heading} {figure.cell(group)}" for figure in shown)]
 
     @property
     def ceilings(self) -> _report.Ceilings:
@@ -260,18 +302,35 @@ class Report(WritesTraces, Predicts):
         """Return the table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank" or "collective"; width in
-        characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand: show each
-        of several equal siblings, in place of one line for all. Raises ValueError for a name that is not known, listing
-        those that are, and TypeError for what is no name.
+        those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank", "collective" or "memory";
+        width in characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand:
+        show each of several equal siblings, in place of one line for all. Raises ValueError for a name that is not
+        known, listing those that are, and TypeError for what is no name.
         """
-        if isinstance(columns, str):
-            columns = [name.strip() for name in columns.split(",")]
-        if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
-            raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
-        if not (isinstance(by, str) and isinstance(sort, str)):
-            raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
-        return self._compiled.table(depth, sort, list(columns), by, width, limit, legend, expand=expand)
+        columns = _checked_options(depth, sort, columns, by, limit)
+        return self._compiled.table(depth, sort, columns, by, width, limit, legend, expand=expand)
+
+    def brief(self) -> str:
+        """Return what ran, where, the total, the findings, what is not covered and how to see more.
+
+        It has at most 40 lines of plain ASCII, and is the same for the same report.
+        """
+        return self._compiled.brief()
+
+    def markdown(
+        self,
+        depth: int | None = None,
+        sort: str = "",
+        columns: str | Iterable[str] = (),
+        by: str = "module",
+        limit: int = 0,
+    ) -> str:
+        """Return heading, findings, rows and coverage as Markdown with tables that GitHub shows.
+
+        The options are those of ``table``; 25 rows are shown where no limit is given.
+        """
+        columns = _checked_options(depth, sort, columns, by, limit)
+        return self._compiled.markdown(depth, sort, columns, by, limit)
 
     def __str__(self) -> str:
         """Return the table; with the legend for the first report that is printed in this process, each time it is."""
@@ -321,7 +380,7 @@ class Report(WritesTraces, Predicts):
         return text
 
     def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
-        """Return a line for each row, or by="kernel" for each kernel, units in the header.
+        """Return a line for each row, kernel (by="kernel") or piece of memory (by="memory"), units in the header.
 
         A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
@@ -341,7 +400,7 @@ class Report(WritesTraces, Predicts):
 
         text = self.to_csv(by=by)
         # An empty cell of a text column is a value: the model's path is "", and a module may be called "nan".
-        columns = fields.of("kernel" if by == "kernel" else "row").values()
+        columns = fields.of("row" if by == "module" else by).values()
         texts = [field.key for field in columns if field.is_text]
         numbers = [field.key for field in columns if not field.is_text]
         frame: pandas.DataFrame = pandas.read_csv(
@@ -353,6 +412,28 @@ class Report(WritesTraces, Predicts):
         for name in texts:
             frame[name] = frame[name].str.removeprefix("'")
         return frame
+
+    def to_prometheus(self, path: str | Path | None = None, budget: CheckedBudget | None = None) -> str:
+        """Return totals, memory, findings and a budget's verdict as Prometheus' text; with a path, write it as well.
+
+        budget: what ``Budget.check`` returned. ``docs/dashboards.md`` lists the metrics. Needs prometheus_client
+        (``pip install roofprof[prometheus]``).
+        """
+        from roofprof.report.dashboards import prometheus_text
+
+        text = prometheus_text(self, budget)
+        if path is not None:
+            write_whole(path, text.encode())
+        return text
+
+    def to_opentelemetry(self, meter: Any, budget: CheckedBudget | None = None) -> None:
+        """Set a gauge of OpenTelemetry's for each of the same metrics.
+
+        meter: what ``opentelemetry.metrics.get_meter("roofprof")`` returned.
+        """
+        from roofprof.report.dashboards import record_in
+
+        record_in(meter, self, budget)
 
     def to_html(self, path: str | Path) -> None:
         """Write one HTML file to look at, which needs no network; it is written whole or not at all.
@@ -394,3 +475,13 @@ def parsed(text: str | bytes) -> Report:
         return Report(_report.report_from_json(text))
     except RuntimeError as error:
         raise ValueError(str(error)) from None
+
+
+def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str], by: str, limit: int) -> list[str]:
+    """Return the names of the columns; raise where an option is none."""
+    columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else list(columns)
+    if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
+        raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
+    if not (isinstance(by, str) and isinstance(sort, str)):
+        raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
+    return columns

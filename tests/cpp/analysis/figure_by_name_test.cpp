@@ -24,19 +24,19 @@ using namespace std::chrono_literals;
                   of(percent_of_roof) of(wasted_time_ns) of(dram_bytes) of(l2_bytes) of(l1_bytes) of(dram_intensity) \
                       of(l2_intensity) of(l1_intensity) of(dram_bytes_ratio) of(dram_bandwidth) of(executed_flops)   \
                           of(kernel_count) of(incomplete)
-#define ROW_FIELDS(of)                                                                                           \
-  of(path) of(type) of(depth) of(calls) of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory)      \
-      of(kept_memory) of(fused_bytes) of(fused_bound_time_ns) of(percent_of_fused) of(inferred) of(work_share)   \
-          of(time_min_ns) of(time_median_ns) of(time_max_ns) of(slowest_rank) of(imbalance) of(communication_ns) \
-              of(exposed_communication_ns)
+#define ROW_FIELDS(of)                                                                                             \
+  of(path) of(type) of(depth) of(calls) of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory)        \
+      of(kept_memory) of(fused_bytes) of(fused_bound_time_ns) of(percent_of_fused) of(shared_time_ns) of(inferred) \
+          of(work_share) of(time_min_ns) of(time_median_ns) of(time_max_ns) of(slowest_rank) of(imbalance)         \
+              of(communication_ns) of(exposed_communication_ns)
 #define GROUP_FIELDS(of) of(calls) of(input_elements) of(output_elements) of(percent_of_time)
 #define KERNEL_FIELDS(of)                                                                                             \
   of(name) of(kind) of(copied) of(module) of(phase) of(scope) of(op) of(grid) of(block) of(device) of(in_graph)       \
       of(built_for) of(percent_of_time) of(total_ns) of(instances) of(average_ns) of(median_ns) of(min_ns) of(max_ns) \
-          of(stddev_ns) of(bytes) of(unfused_bytes) of(fused) of(modules) of(shared) of(code) of(source) of(flops)    \
-              of(intensity) of(achieved_flops) of(dram_bytes) of(l2_bytes) of(l1_bytes) of(dram_intensity)            \
-                  of(l2_intensity) of(l1_intensity) of(dram_bandwidth) of(executed_flops) of(lower_bound_time_ns)     \
-                      of(bound) of(percent_of_roof)
+          of(stddev_ns) of(bytes) of(unfused_bytes) of(incomplete) of(fused) of(modules) of(shared) of(code)          \
+              of(source) of(flops) of(intensity) of(achieved_flops) of(dram_bytes) of(l2_bytes) of(l1_bytes)          \
+                  of(dram_intensity) of(l2_intensity) of(l1_intensity) of(dram_bandwidth) of(executed_flops)          \
+                      of(lower_bound_time_ns) of(bound) of(percent_of_roof)
 
 // Those that are known or not as a whole: functions give their values.
 #define PARAMETER_FIELDS(of) of(params) of(trainable_params) of(param_bytes) of(buffer_bytes)

@@ -93,23 +93,23 @@ TEST(FusedBound, IsNotKnownWhereNothingTellsWhatCrosses) {
   }
 }
 
-TEST(FusedBound, OneAdviceNamesTheModuleThatGains) {
+TEST(FusedBound, OneFindingNamesTheModuleThatGains) {
   Net net;
   for (auto& bucket : net.data.ops) {  // a tenth crosses the block's boundary
     bucket.work.read_bytes *= 10;
     bucket.work.write_bytes *= 10;
     bucket.crossings = {{1, bucket.work.read_bytes, bucket.work.write_bytes}, {0, 1'000, 1'000}};
   }
-  int advices = 0;
+  int findings = 0;
   const testing::Derived report = net.derived();
-  for (const auto& advice : report.advice()) {
-    if (advice.rule != "fusion") continue;
-    ++advices;
-    EXPECT_EQ(advice.module, "block");
-    EXPECT_EQ(advice.modules, std::vector<std::string>{"block"});
-    EXPECT_NE(advice.text.find("fusion could save up to"), std::string::npos) << advice.text;
+  for (const auto& finding : report.findings()) {
+    if (finding.rule != "fusion") continue;
+    ++findings;
+    EXPECT_EQ(finding.module, "block");
+    EXPECT_EQ(finding.modules, std::vector<std::string>{"block"});
+    EXPECT_NE(finding.text.find("fusion could save up to"), std::string::npos) << finding.text;
   }
-  EXPECT_EQ(advices, 1);
+  EXPECT_EQ(findings, 1);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Wasteful : ProfileBuilder {
   }
   std::vector<GroupRow> top(std::size_t most) {
     const testing::Derived report = derived();
-    return top_hotspots(report.data(), report.rows(), report.total(), most);
+    return most_wasting(ops_in_modules(report.data(), report.rows(), report.total()), most);
   }
 };
 
@@ -113,7 +113,7 @@ TEST(Hotspots, AreNoneWithoutTimesOrRoofs) {
   ProfileBuilder counted;
   counted.op("aten::linear", kModel, work_of(1'000, 10));
   const testing::Derived report = counted.derived();
-  EXPECT_TRUE(top_hotspots(report.data(), report.rows(), report.total(), 5).empty());
+  EXPECT_TRUE(most_wasting(ops_in_modules(report.data(), report.rows(), report.total()), 5).empty());
 }
 
 // All of its time may be wasted, which nobody knows.

@@ -2,6 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "analysis/hotspots.h"
+#include "analysis/kernel_rows.h"
+#include "support/device_builder.h"
 #include "support/pass_builder.h"
 
 namespace roofprof {
@@ -267,6 +276,45 @@ TEST(CompiledKernels, GiveModulesTheirTimeAndKeepTheSum) {
   EXPECT_EQ(report.total().op_time_ns, 25 + 40 + 11);
 }
 
+// Of 65 ns of the region, kernels take 20, 10 and 4.
+TEST(CompiledKernels, LeaveTheRestOfTheirRegionToTheCodeAroundThem) {
+  WithKernels net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  using CallsAndTime = std::pair<std::int64_t, std::int64_t>;
+  std::map<std::pair<ModuleId, std::string>, CallsAndTime> found;
+  for (const auto& op : report.data().ops) {
+    if (op.time_ns) found[{op.owner.module, op.op}] = {op.calls, *op.time_ns};
+  }
+  const std::string region(kCompiledRegion);
+  EXPECT_EQ((found[{net.layer, region}]), CallsAndTime(1, 20));
+  EXPECT_EQ((found[{net.part, region}]), CallsAndTime(2, 14));
+  EXPECT_EQ((found[{net.part, std::string(kOutsideKernels)}]), CallsAndTime(1, 65 - 34));
+}
+
+TEST(CompiledKernels, OfSeveralModulesAreSharedByWork) {
+  WithKernels net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  EXPECT_EQ(report.row("part.layer").shared_time_ns, 3);   // 2.5 of 10
+  EXPECT_EQ(report.row("part.list.0").shared_time_ns, 8);  // 7.5
+  EXPECT_EQ(report.row("part.list").shared_time_ns, 8);
+  EXPECT_EQ(report.row("part").shared_time_ns, 0) << "it has the kernel's time";
+  EXPECT_FALSE(Compiled().derived_of(net.eager, net.compiled).row("part").shared_time_ns);
+}
+
+// 100 FLOPs take less than 1 ns.
+TEST(CompiledKernels, WasteInPlaceOfTheirRegion) {
+  WithKernels net;
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  std::map<std::string, std::int64_t> wasted;
+  for (const auto& row : most_wasting(ops_in_modules(report.data(), report.rows(), report.total()), 100)) {
+    wasted[*row.module + " " + *row.op] = row.wasted_time_ns.value_or(-1);
+  }
+  EXPECT_EQ(wasted["part.layer aten::linear"], 20);
+  EXPECT_EQ(wasted["part cpp_fused"], 10);
+  EXPECT_EQ(wasted["part (outside kernels)"], 31);
+  EXPECT_FALSE(wasted.contains("part compiled region"));
+}
+
 TEST(CompiledKernels, CountForTheInnermostModuleAroundTheirOps) {
   WithKernels net;
   net.derived_of(net.eager, net.compiled);
@@ -280,7 +328,7 @@ TEST(CompiledKernels, CountForTheInnermostModuleAroundTheirOps) {
   EXPECT_EQ(kernels[2].owner.module, net.part);
 }
 
-TEST(CompiledKernels, SumCallsOfOneRunAndSpreadsOfAll) {
+TEST(CompiledKernels, HaveTheirMedianPartOfTheRegionAndSpreadsOfAllRuns) {
   WithKernels net;
   auto& passes = net.observed.kernel_passes;
   passes[0].graph_calls.push_back(passes[0].graph_calls[0]);
@@ -290,10 +338,99 @@ TEST(CompiledKernels, SumCallsOfOneRunAndSpreadsOfAll) {
   net.derived_of(net.eager, net.compiled);
   const auto kernel = join(net.observed).compiled_kernels[0];
   EXPECT_EQ(kernel.instances, 2);
-  EXPECT_EQ(kernel.total_ns, 40);
-  EXPECT_EQ(kernel.max_ns, 30);
+  EXPECT_EQ(kernel.total_ns, std::llround(65 * (40 / 68.0 + 50 / 78.0) / 2)) << "kernels took 68 and 78 ns";
+  EXPECT_EQ(kernel.max_ns, std::llround(65 * 30 / 78.0));
   EXPECT_EQ(kernel.work.macs, 100);
   EXPECT_EQ(kernel.unfused_bytes, 24);
+}
+
+// In each of three runs another kernel is held up by 900 ns: the region takes 65 ns without that.
+TEST(CompiledKernels, ThatWereHeldUpInOneRunKeepTheirParts) {
+  WithKernels net;
+  auto& passes = net.observed.kernel_passes;
+  passes.assign(3, passes[0]);
+  for (std::size_t run = 0; run < 3; ++run) {
+    passes[run].graph_calls[0].ranges[run == 0 ? 0 : run + 1].ns += 900;
+    passes[run].ops.back().time_ns = *passes[run].ops.back().time_ns + 900;
+    for (auto& clock : passes[run].clocks) clock.self_ns += 900;
+  }
+  const testing::Derived report = net.derived_of(net.eager, net.compiled);
+  std::map<std::string, std::int64_t> ns;
+  std::int64_t sum = 0;
+  for (const auto& kernel : report.data().compiled_kernels) {
+    ns[kernel.name] = kernel.total_ns;
+    sum += kernel.total_ns;
+  }
+  for (const auto& op : report.data().ops) sum += op.op == kOutsideKernels ? *op.time_ns : 0;
+  EXPECT_EQ(sum, 65);
+  EXPECT_EQ(ns["aten::linear"], 20);
+  EXPECT_EQ(ns["cpp_fused"], 10);
+  EXPECT_EQ(ns["cpp_unknown"], 4);
+  std::set<std::string> codes;
+  for (const auto& note : report.coverage().notes) codes.insert(note.code);
+  EXPECT_TRUE(codes.contains("kernels-doubtful"));
+}
+
+TEST(CompiledKernels, AreCertainWhereRunsAgree) {
+  WithKernels net;
+  const auto is_doubtful = [&] {
+    const auto notes = join(net.observed).notes;
+    return std::ranges::any_of(notes, [](const Note& note) { return note.code == "kernels-doubtful"; });
+  };
+  net.derived_of(net.eager, net.compiled);
+  EXPECT_FALSE(is_doubtful());
+  auto& pass = net.observed.kernel_passes[0];
+  for (auto& op : pass.ops) op.time_ns = 2 * *op.time_ns;
+  for (auto& clock : pass.clocks) clock.self_ns *= 2;
+  for (auto& range : pass.graph_calls[0].ranges) range.ns *= 2;
+  EXPECT_TRUE(is_doubtful()) << "the region took twice as long there";
+  EXPECT_EQ(join(net.observed).compiled_kernels[0].total_ns, 20);
+}
+
+void wastes_as_much_by_op_as_all_together(const testing::Derived& report) {
+  ASSERT_GT(report.total().lower_bound_time_ns, 0);
+  const auto wasted = *report.total().wasted_time_ns - (*report.total().time_ns - *report.total().op_time_ns);
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"op"}, {"module"}, {"module", "op"}, {"op", "phase"}}) {
+    std::int64_t sum = 0;
+    for (const auto& row : report.group(keys)) sum += row.wasted_time_ns.value_or(0);
+    EXPECT_EQ(sum, wasted) << keys.back();
+  }
+}
+
+// Without kernels as well, and by any keys: compiled code is held against the work of the ops that it ran.
+TEST(CompiledRegions, WasteAsMuchByOpAsAllTogether) {
+  Compiled plain;
+  WithKernels kernels;
+  wastes_as_much_by_op_as_all_together(plain.derived_of(plain.eager, plain.compiled));
+  wastes_as_much_by_op_as_all_together(kernels.derived_of(kernels.eager, kernels.compiled));
+}
+
+// The calls in each run are in the time of the region that they are part of.
+TEST(CompiledKernels, HaveTheirAverageBetweenTheirShortestAndTheirLongestCall) {
+  WithKernels net;
+  auto& passes = net.observed.kernel_passes;
+  passes.assign(3, passes[0]);
+  for (std::size_t run = 0; run < 3; ++run) {  // two calls of each kernel, in regions of 650, 1300 and 1950 ns
+    auto& pass = passes[run];
+    const auto factor = 10 * static_cast<std::int64_t>(run + 1);
+    for (auto& op : pass.ops) op.time_ns = factor * *op.time_ns;
+    for (auto& clock : pass.clocks) clock.self_ns *= factor;
+    pass.graph_calls.push_back(pass.graph_calls[0]);
+    for (auto& range : pass.graph_calls[0].ranges) range.ns *= factor / 2;
+    for (auto& range : pass.graph_calls[1].ranges) range.ns *= factor / 2 + 1;
+  }
+  net.derived_of(net.eager, net.compiled);
+  for (const auto& kernel : join(net.observed).compiled_kernels) {
+    EXPECT_LE(kernel.min_ns * kernel.instances, kernel.total_ns) << kernel.name;
+    EXPECT_GE(kernel.max_ns * kernel.instances, kernel.total_ns) << kernel.name;
+    EXPECT_LE(kernel.min_ns, kernel.median_ns);
+    EXPECT_LE(kernel.median_ns, kernel.max_ns);
+  }
+  const auto kernels = join(net.observed).compiled_kernels;
+  EXPECT_EQ(kernels[0].name, "aten::linear");
+  EXPECT_EQ(kernels[0].min_ns, 10);
+  EXPECT_EQ(kernels[0].max_ns, 12) << "the longer one of the first run";
 }
 
 // Blocks of one class run one graph, whose parts are those of the first.
@@ -303,7 +440,7 @@ TEST(CompiledKernels, OfAGraphThatOtherBlocksRunAreOfTheirModules) {
   std::vector<ModuleId> layers;
   Pass eager;
   Pass compiled;
-  for (const auto* name : {"0", "1"}) {
+  for (const auto* name : {"0", "1", "2"}) {
     blocks.push_back(net.module(name, "Block"));
     layers.push_back(net.module(std::string(name) + ".layer", "Linear", blocks.back()));
     eager.ops.push_back(linear(layers.back(), 1, 10));
@@ -321,6 +458,140 @@ TEST(CompiledKernels, OfAGraphThatOtherBlocksRunAreOfTheirModules) {
   EXPECT_EQ(report.row("0.layer").time_ns, 30);
   EXPECT_EQ(report.row("1.layer").time_ns, 30);
   EXPECT_EQ(report.row("1").self.time_ns, 20);
+  ASSERT_EQ(report.siblings().size(), 1) << "the folded profile has the kernels of all";
+  EXPECT_EQ(report.siblings()[0].count, 3);
+  EXPECT_EQ(report.siblings()[0].rows[1].time_ns, 30);
+}
+
+// The part's code on a device: a generated kernel, two convolutions of which the first launches a fill too, a generated
+// kernel of both layers, and a launch that nothing tells. The head is called outside.
+struct OnDevice : Compiled {
+  testing::RunBuilder run;
+  const std::string conv = "aten::convolution";
+
+  OnDevice() {
+    observed.device = "cuda:0";
+    observed.on_device = DeviceFacts{};
+    auto& graph = observed.graphs.emplace_back();
+    graph.kernels = {WithKernels::kernel("triton_poi_fused_relu_0", {{layer, 1}}),
+                     WithKernels::kernel(conv, {{listed, 1}}), WithKernels::kernel(conv, {{layer, 1}}),
+                     WithKernels::kernel("triton_red_fused_sum_1", {{layer, 0.25}, {listed, 0.75}})};
+    const auto launch = [&](std::uint32_t number, ModuleId module, std::uint64_t inputs, const std::string& op) {
+      observed.launches.push_back({{number, {module, Phase::forward}, inputs}, op});
+    };
+    observed.launches.emplace_back();
+    launch(2, part, 1, std::string(kCompiledRegion));
+    launch(9, part, 1, conv);
+    launch(9, part, 2, conv);
+    launch(1, head, 1, "aten::linear");
+    run.kernel("triton_poi_fused_relu_0", 1, 100, 120);
+    run.fill(2, 120, 122, 64);
+    run.kernel("fprop", 2, 130, 160);
+    run.kernel("fprop", 3, 160, 200);
+    run.kernel("triton_red_fused_sum_1", 1, 200, 210);
+    run.kernel("whatever", 1, 210, 215);
+    run.kernel("gemm", 4, 220, 227);
+  }
+
+  testing::Derived with_trace() {
+    compiled.device = std::make_shared<const DeviceTrace>(run.run.trace);
+    observed.kernel_passes = {compiled};
+    observed.kernel_passes[0].graph_calls = {{0, {part, Phase::forward}, {}}};
+    return derived_of(eager, compiled);
+  }
+};
+
+TEST(KernelsOnADevice, GiveModulesTheTimeOfTheirLaunches) {
+  OnDevice net;
+  const testing::Derived report = net.with_trace();
+  EXPECT_EQ(report.row("part.layer").time_ns, 20 + 40);
+  EXPECT_EQ(report.row("part.list.0").time_ns, 2 + 30);
+  EXPECT_EQ(report.row("part").self.time_ns, 10 + 5) << "a kernel of both, and what nothing tells";
+  EXPECT_EQ(report.row("part").time_ns, 107);
+  EXPECT_EQ(report.row("head").time_ns, 7);
+  EXPECT_EQ(report.total().time_ns, 114);
+  EXPECT_EQ(report.row("part.layer").shared_time_ns, 3);   // 2.5 of 10
+  EXPECT_EQ(report.row("part.list.0").shared_time_ns, 8);  // 7.5
+}
+
+TEST(KernelsOnADevice, AndTheRestOfTheRegionAddUpToItsTime) {
+  OnDevice net;
+  const testing::Derived report = net.with_trace();
+  std::map<std::string, std::int64_t> times;
+  for (const auto& op : report.data().ops) times[op.op] += op.time_ns.value_or(0);
+  EXPECT_EQ(times[std::string(kCompiledRegion)], 20 + 2 + 30 + 40 + 10);
+  EXPECT_EQ(times[std::string(kOutsideKernels)], 5);
+  EXPECT_EQ(times["aten::linear"], 7);
+  std::int64_t kernels_ns = 0;
+  for (const auto& kernel : report.data().compiled_kernels) kernels_ns += kernel.total_ns;
+  EXPECT_EQ(kernels_ns, 102);
+  const auto texts = testing::texts_of(report.coverage().notes);
+  EXPECT_TRUE(std::ranges::any_of(texts, [](const std::string& text) {
+    return text.starts_with("4 kernels of compiled code, found by the names") &&
+           text.find("1 launch that no name and no operator tells") != text.npos;
+  }));
+}
+
+TEST(KernelsOnADevice, WasteAsMuchByOpAsAllTogether) {
+  OnDevice net;
+  wastes_as_much_by_op_as_all_together(net.with_trace());
+  net.observed.graphs.clear();
+  wastes_as_much_by_op_as_all_together(net.with_trace());
+}
+
+TEST(KernelsOnADevice, HaveOneRowForEachLaunchSizeAndPlace) {
+  OnDevice net;
+  const testing::Derived report = net.with_trace();
+  std::map<std::pair<std::string, std::string>, KernelRow> rows;
+  for (const auto& row : kernel_rows(report.data())) rows[{row.name, row.module}] = row;
+  ASSERT_EQ(rows.size(), 7);
+  const auto row = [&](const std::string& name, const std::string& module) { return rows[{name, module}]; };
+  const auto relu = row("triton_poi_fused_relu_0", "part.layer");
+  EXPECT_EQ(relu.modules, "part.layer");
+  EXPECT_EQ(relu.bytes, 8);
+  EXPECT_EQ(relu.unfused_bytes, 12);
+  EXPECT_EQ(relu.flops, 100);
+  EXPECT_EQ(row("triton_red_fused_sum_1", "part").modules, "part.list.0 75%, part.layer 25%");
+  EXPECT_TRUE(row("triton_red_fused_sum_1", "part").shared);
+  EXPECT_EQ(row("fprop", "part.layer").op, "aten::convolution");
+  EXPECT_EQ(row("fprop", "part.layer").bytes, 8);
+  EXPECT_FALSE(row("fprop", "part.list.0").bytes) << "the fill is its kernel's too";
+  EXPECT_EQ(row("fprop", "part.list.0").modules, "part.list.0");
+  EXPECT_TRUE(row("whatever", "part").modules.empty());
+}
+
+// Two calls with equal inputs follow each other.
+TEST(KernelsOnADevice, OfEqualCallsHaveEqualPartsOfTheLaunches) {
+  OnDevice net;
+  for (auto& record : net.run.run.trace.records) {
+    if (record.launch == 3) record.launch = 2;
+  }
+  const testing::Derived uneven = net.with_trace();
+  EXPECT_EQ(uneven.row("part").self.time_ns, 2 + 30 + 40 + 15) << "three launches are not those of two equal calls";
+  std::erase_if(net.run.run.trace.records, [](const KernelRecord& record) { return record.kind == KernelKind::fill; });
+  net.observed.launches.resize(5);
+  const testing::Derived even = net.with_trace();
+  EXPECT_EQ(even.row("part.list.0").time_ns, 30);
+  EXPECT_EQ(even.row("part.layer").time_ns, 20 + 40);
+}
+
+TEST(KernelsOnADevice, AnOperatorThatLaunchesNothingTakesNothing) {
+  OnDevice net;
+  auto& kernels = net.observed.graphs[0].kernels;
+  kernels.insert(kernels.begin() + 1, WithKernels::kernel("mylib::on_the_host", {{net.head, 1}}));
+  const testing::Derived report = net.with_trace();
+  EXPECT_EQ(report.row("part.layer").time_ns, 20 + 40);
+  EXPECT_EQ(report.row("part.list.0").time_ns, 2 + 30);
+}
+
+TEST(KernelsOnADevice, StayOnTheRegionWhereNoNameIsKnown) {
+  OnDevice net;
+  net.observed.graphs[0].kernels = {WithKernels::kernel("triton_poi_fused_mul_7", {{net.layer, 1}})};
+  const testing::Derived report = net.with_trace();
+  EXPECT_TRUE(report.data().compiled_kernels.empty());
+  EXPECT_TRUE(std::ranges::any_of(report.coverage().notes, [](const Note& note) { return note.code == "no-kernels"; }));
+  EXPECT_EQ(report.row("part").time_ns, 107);
+  EXPECT_FALSE(report.row("part.layer").time_ns);
 }
 
 }  // namespace

@@ -93,6 +93,27 @@ TEST(CountedOps, WhatIsNoOperatorIsListedWhereItLaunches) {
   EXPECT_EQ(owners_of(TraceText().op("SyncFunction", 0, 10).launch(1, 2)), (Lines{"SyncFunction", "cudaLaunchKernel"}));
 }
 
+TEST(CountedOps, AGeneratedKernelsNameListsItsOps) {
+  FakeCosts known;
+  EXPECT_EQ(fused_ops("triton_poi_fused__native_batch_norm_legit_add_max_pool2d_with_indices_relu_3", known),
+            (Lines{"aten::_native_batch_norm_legit", "aten::add", "aten::max_pool2d_with_indices", "aten::relu"}));
+  EXPECT_EQ(fused_ops("triton_red_fused_addmm_12", known), Lines{"aten::addmm"}) << "not add and mm";
+  EXPECT_EQ(fused_ops("triton_per_fused_my_own_relu_0", known), Lines{"my_own_relu"});
+  EXPECT_EQ(fused_ops("sm90_xmma_fprop", known), Lines{});
+}
+
+TEST(CountedOps, AGeneratedKernelsBucketHasItsOpsAndItsFile) {
+  const auto observed = observed_of(
+      TraceText()
+          .op("triton_poi_fused_add_relu_0", 0, 10, R"("kernel_backend": "triton", "kernel_file": "/tmp/cab.py")")
+          .launch(1, 2)
+          .kernel("triton_poi_fused_add_relu_0", 1, 5, 2));
+  ASSERT_EQ(observed.counting.ops.size(), 1);
+  EXPECT_EQ(observed.counting.ops[0].fused, (Lines{"aten::add", "aten::relu"}));
+  EXPECT_EQ(observed.counting.ops[0].code, "/tmp/cab.py");
+  EXPECT_TRUE(testing::note_of(observed.notes, "compiled-kernels").starts_with("1 generated kernel of compiled code"));
+}
+
 // Checkpointing stops its recomputation inside the last op that saves something, before that computes.
 TEST(CountedOps, TheLastOpOfARecomputationThatStopsDidNothing) {
   const auto trace = [] {

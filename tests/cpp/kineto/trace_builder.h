@@ -96,8 +96,13 @@ struct FakeCosts final : kineto::CallCosts {
   std::map<std::string, std::int64_t> costs = {{"aten::mm", 1000}, {"aten::add", 16}, {"aten::addmm", 2000}};
   std::vector<std::string> views = {"aten::view", "aten::t"};
   std::vector<std::string> composites = {"aten::linear", "aten::matmul"};
+  std::vector<std::string> operators = {"aten::relu", "aten::max_pool2d_with_indices",
+                                        "aten::_native_batch_norm_legit"};
   std::int64_t asked = 0;
 
+  bool is_operator(const std::string& name) override {
+    return costs.contains(name) || std::ranges::find(operators, name) != operators.end();
+  }
   observe::OpClass class_of(const kineto::RecordedCall& call) override {
     observe::OpClass result;
     if (costs.contains(call.op)) {

@@ -25,7 +25,6 @@
 #include "join/host_profile.h"
 #include "observe/declared_work.h"
 #include "observe/observed.h"
-#include "observe/op_observer.h"
 #include "observe/regions.h"
 #include "observe/script/script_places.h"
 #include "observe/script/script_tree.h"
@@ -333,13 +332,36 @@ TEST(Launches, OfRegionsOptimizersAndDeclaredWork) {
 
 TEST(Launches, OfCompiledCodeBelongToTheRegion) {
   const auto seen = told([] {
-    enter_compiled();
+    at::RecordFunction package(at::RecordScope::USER_SCOPE);
+    package.before("AOTIModelContainerRunner::run");
     recorder()->launch();  // a kernel that the compiler wrote
     at::neg(at::ones({3}));
-    leave_compiled();
   });
   EXPECT_TRUE(seen.recorder.balanced());
   EXPECT_EQ(seen.launched(), Strings{"3 forward AOTInductor package"});
+}
+
+// A compiled step calls the backward, whose code is compiled as well: it has its own region, with its own owner.
+TEST(Launches, OfACompiledBackwardInACompiledStep) {
+  const auto seen = told([] {
+    at::RecordFunction step(at::RecordScope::FUNCTION);
+    step.before("Torch-Compiled Region: 0/0");
+    recorder()->launch();
+    {
+      at::RecordFunction node(at::RecordScope::BACKWARD_FUNCTION);
+      node.before("CompiledFunctionBackward", /*sequence_nr=*/-1);
+      recorder()->launch();
+    }
+    recorder()->launch();
+  });
+  EXPECT_TRUE(seen.recorder.balanced());
+  const auto launched = seen.launched();
+  ASSERT_EQ(launched.size(), 3);
+  EXPECT_EQ(launched[0], "3 forward compiled region");
+  EXPECT_TRUE(launched[1].ends_with("backward compiled region")) << launched[1];
+  EXPECT_EQ(launched[2], launched[0]);
+  const auto calls = std::ranges::count_if(seen.ops, [](const Pass::Op& op) { return op.op == kCompiledRegion; });
+  EXPECT_EQ(calls, 2);
 }
 
 TEST(Launches, OfThreadsThatOutliveThePass) {

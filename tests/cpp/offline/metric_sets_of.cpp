@@ -1,13 +1,18 @@
-// Prints, as JSON, what each chip of a libcupti's makes of our metric sets: metric_sets_of LIBCUPTI. Works without a
-// driver or device, by the host half of CUPTI's profiler; a process of its own, as torch has another libcupti loaded.
+// Prints, as JSON, what each chip of a libcupti's makes of our metric sets: metric_sets_of LIBCUPTI; or the values in a
+// counter image that was saved on a device (tests/gpu/raw): metric_sets_of LIBCUPTI FOLDER. Works without a driver or
+// device, by the host half of CUPTI's profiler; a process of its own, as torch has another libcupti loaded.
 // tests/python/collect/test_metric_sets.py says what must come out.
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/cupti/metric_sets.h"
@@ -73,7 +78,7 @@ class Properties {
   decltype(&::cuptiProfilerHostGetMetricProperties) ask_ = nullptr;
 };
 
-std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
+std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
 
 template <class Items, class Write>
 std::string list(const Items& items, const Write& write) {
@@ -85,25 +90,25 @@ std::string list(const Items& items, const Write& write) {
 std::string counter_text(const ResolvedCounter& counter, const HostProfiler& host, const Properties& properties) {
   const CounterSource& source = counter.source;
   const auto metric_text = [&](const std::string& metric) {
-    return quoted(metric) + ": " + quoted(properties.unit(host, metric));
+    return in_quotes(metric) + ": " + in_quotes(properties.unit(host, metric));
   };
-  return quoted(kCounterNames[static_cast<std::size_t>(source.counter)]) + ": {\"metrics\": {" +
-         list(source.metrics, metric_text) + "}, \"formula\": " + quoted(source.formula) +
-         ", \"missing\": " + quoted(source.missing) + "}";
+  return in_quotes(kCounterNames[static_cast<std::size_t>(source.counter)]) + ": {\"metrics\": {" +
+         list(source.metrics, metric_text) + "}, \"formula\": " + in_quotes(source.formula) +
+         ", \"missing\": " + in_quotes(source.missing) + "}";
 }
 
 std::string group_text(const MetricGroup& group) {
-  return "{\"metrics\": [" + list(group.configuration->metrics(), quoted) +
+  return "{\"metrics\": [" + list(group.configuration->metrics(), in_quotes) +
          "], \"passes\": " + std::to_string(group.configuration->passes()) + "}";
 }
 
 std::string chip_text(const Api& api, const std::string& chip, const Properties& properties) {
   if (const int code = code_of([&] { HostProfiler(api, chip); }); code != CUPTI_SUCCESS) {
-    return quoted(chip) + ": {\"error\": " + std::to_string(code) + "}";
+    return in_quotes(chip) + ": {\"error\": " + std::to_string(code) + "}";
   }
   const HostProfiler host(api, chip);
   const CounterPlan plan = plan_counters(host, kEverything);
-  return "\n" + quoted(chip) + ": {\"counters\": {" +
+  return "\n" + in_quotes(chip) + ": {\"counters\": {" +
          list(plan.counters, [&](const auto& counter) { return counter_text(counter, host, properties); }) +
          "}, \"groups\": [" + list(plan.groups, group_text) + "]}";
 }
@@ -120,14 +125,44 @@ std::string errors_text(const Api& api, const Properties& properties) {
       {"properties unknown", code_of([&] { properties.unit(host, "dram__bytes_op_read"); })},
       {"properties", code_of([&] { properties.unit(host, "dram__bytes_read"); })},
   };
-  return list(codes, [](const auto& entry) { return quoted(entry.first) + ": " + std::to_string(entry.second); });
+  return list(codes, [](const auto& entry) { return in_quotes(entry.first) + ": " + std::to_string(entry.second); });
 }
 
-void print(const std::string& path) {
+std::vector<std::uint8_t> bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// about.txt: the chip, how many ranges the image has, then a metric on each line.
+void print_image(const Api& api, const std::string& folder) {
+  std::ifstream about(folder + "/about.txt");
+  std::string chip;
+  std::size_t ranges = 0;
+  about >> chip >> ranges;
+  std::vector<std::string> metrics{std::istream_iterator<std::string>(about), {}};
+  const HostProfiler host(api, chip, bytes_of(folder + "/availability.bin"));
+  const Configuration configuration(host, std::move(metrics));
+  const auto image = bytes_of(folder + "/counter_data.bin");
+  std::vector<double> values(configuration.metrics().size());
+  std::cout << std::fixed;
+  for (std::size_t range = 0; range < ranges; ++range) {
+    if (const auto code = configuration.evaluate(image, range, values); code != CUPTI_SUCCESS) {
+      throw std::runtime_error("the image cannot be evaluated: " + std::to_string(code));
+    }
+    std::cout << (range == 0 ? "[[" : ", [");
+    for (std::size_t i = 0; i < values.size(); ++i) std::cout << (i == 0 ? "" : ", ") << values[i];
+    std::cout << ']';
+  }
+  std::cout << "]\n";
+}
+
+void print(const std::string& path, const std::string& image) {
   // It is looked for by name when the profiler starts, and lies beside libcupti, which has no path to it.
   open(path.substr(0, path.rfind('/') + 1) + "libnvperf_host.so");
   void* library = open(path);
   const Api api = open_without_driver(library);
+  if (!image.empty()) return print_image(api, image);
   std::uint32_t version = 0;
   ROOFPROF_CUPTI(api, cuptiGetVersion, &version);
   const Properties properties(library);
@@ -140,12 +175,12 @@ void print(const std::string& path) {
 }  // namespace roofprof::cupti
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: metric_sets_of LIBCUPTI\n";
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: metric_sets_of LIBCUPTI [FOLDER]\n";
     return 2;
   }
   try {
-    roofprof::cupti::print(argv[1]);
+    roofprof::cupti::print(argv[1], argc == 3 ? argv[2] : "");
   } catch (const std::exception& error) {
     std::cerr << "metric_sets_of: " << error.what() << '\n';
     return 1;

@@ -295,6 +295,22 @@ TEST(Triton, ATableIsNotReadAsAWhole) {
   EXPECT_EQ(triton(Call(std::string(call) + ")")).bytes(), 32 + 64);  // the loop's size is not known
 }
 
+// Nothing but the first pointer has an element for each turn.
+TEST(Triton, WhatMustBeUpdatedInPlaceMovesTwice) {
+  const auto work = triton(Call("triton_poi_fused_relu_0(0 bf16 4x8, 1 bf16 8, 2 bf16 8, 3=32)"));
+  EXPECT_EQ(work.read_bytes, 64 + 16 + 16);
+  EXPECT_EQ(work.write_bytes, 64);
+  EXPECT_EQ(work.updated_bytes, 64);
+  const auto scattered = triton(Call("triton_poi_fused_index_put_0(0 bf16 4x8, 1 bf16 8, 2=32)"));
+  EXPECT_EQ(scattered.bytes(), 64 + 16);
+  EXPECT_EQ(triton(Call("triton_per_fused_mean_0(0 bf16 4x8, 1 bf16 4, 2=4, 3=8)")).bytes(), 64 + 8);
+}
+
+TEST(Triton, PoolsReadAllOfTheirInput) {
+  const auto work = triton(Call("triton_poi_fused_max_pool2d_with_indices_0(0 bf16 8x8, 1 bf16 4x4, 2=16)"));
+  EXPECT_EQ(work.bytes(), 2 * (64 + 16));
+}
+
 TEST(Triton, ExpandedDimensionsAreTouchedOnce) {
   const auto work = triton(Call("triton_poi_fused_add_0(0 bf16 4x8 expanded 10, 1 bf16 4x8, 2=32)"));
   EXPECT_EQ(work.bytes(), 16 + 64);

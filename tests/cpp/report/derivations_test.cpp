@@ -40,7 +40,7 @@ void show_everything(const Report& report) {
   report.analysis().hotspots();
   report.analysis().wasting_themselves();
   report.siblings();
-  report.advice();
+  report.findings();
   report.collectives();
   report.language_model();
 }
@@ -51,7 +51,7 @@ TEST(Derivations, NoPartIsDerivedTwiceHoweverAReportIsShown) {
     show_everything(report);
     show_everything(report);
     EXPECT_EQ(repeated(log), std::vector<std::string>{});
-    for (const char* part : {"rows", "total", "kernels", "regions", "coverage", "folding", "hotspots", "advice",
+    for (const char* part : {"rows", "total", "kernels", "regions", "coverage", "folding", "hotspots", "findings",
                              "collectives", "slow rank", "late rank", "language model"}) {
       EXPECT_TRUE(derived(log, part)) << part;
     }

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,7 +12,6 @@
 #include <thread>
 
 #include "machine/cpu/host.h"
-#include "observe/op_observer.h"
 #include "observe/session.h"
 #include "run/scenario_table.h"
 
@@ -102,9 +102,10 @@ class ScriptedTarget final : public RunTarget {
   void observe(std::optional<Pass>& pass) {
     session_->start(kOutside);
     try {
-      if (in_compiled_code && !counting_) observe::enter_compiled();
+      at::RecordFunction package(at::RecordScope::USER_SCOPE);
+      if (in_compiled_code && !counting_) package.before("AOTIModelContainerRunner::run");
       call();
-      if (in_compiled_code && !counting_) observe::leave_compiled();
+      package.end();
     } catch (...) {
       pass = session_->stop();
       throw;

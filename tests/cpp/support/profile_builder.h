@@ -53,7 +53,7 @@ class Derived {
   const std::vector<KernelRow>& kernels() const { return analysis_->kernels(); }
   const Coverage& coverage() const { return analysis_->coverage(); }
   const std::vector<Siblings>& siblings() const { return analysis_->siblings(); }
-  const std::vector<Advice>& advice() const { return analysis_->advice(); }
+  const std::vector<Finding>& findings() const { return analysis_->findings(); }
   std::vector<GroupRow> group(const std::vector<std::string>& keys) const { return group_rows(data(), total(), keys); }
 
  private:

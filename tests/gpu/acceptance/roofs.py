@@ -14,8 +14,10 @@ from acceptance.machine import Machine
 # Of the published figure. Clocks under load are below the boost clock that peaks are published for; a copy reaches
 # most of a bandwidth, never all. Above the published one by more than a clock's tolerance, either figure is wrong.
 COMPUTE = (0.5, 1.06)
+INT8 = (0.4, 1.06)  # torch's int8 product reached half of the published rate on an H100
 BANDWIDTH = (0.75, 1.02)
-CACHE = (0.3, 1.1)  # others measured 0.75 of what is published of the A100, by other kernels than ours
+# Published figures of caches are others' measurements, by other kernels than ours: 0.75 on an A100, 1.10 on an H100.
+CACHE = (0.3, 1.25)
 SECONDS = 60
 CONVOLUTION_FLOPS = "858,993,459,200"
 MATMUL_BYTES = "250,828,800"
@@ -32,7 +34,7 @@ def check_published(part: Part, measured: roofprof.Ceilings, name: str) -> None:
     for peak in measured.compute:
         if peak.dtype in peaks:
             ratio = peak.operations_per_second / peaks[peak.dtype]
-            part.between(f"{peak.dtype}: measured over published", ratio, *COMPUTE)
+            part.between(f"{peak.dtype}: measured over published", ratio, *(INT8 if peak.dtype == "int8" else COMPUTE))
     levels = {level.level: level.bytes_per_second for level in published.memory}
     for level in measured.memory:
         if level.level in levels:

@@ -117,7 +117,7 @@ def test_a_package_in_a_module_is_named_and_marks_its_row(package):
     (note,) = [note for note in report.coverage.notes if note.code == "compiled-not-counted"]
     assert note.where == ["1.package"]
     assert "roofprof.package_metadata" in note.text
-    assert "torch.compile" not in str(report).partition("advice")[2].partition("roofs")[0]
+    assert "torch.compile" not in str(report).partition("findings")[2].partition("roofs")[0]
 
 
 def test_beside_compiled_modules_both_have_their_times(package, nothing_compiled, backend):

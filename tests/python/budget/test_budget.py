@@ -118,7 +118,7 @@ def test_peak_memory_is_limited_where_it_was_measured(counted):
     data = counted.to_dict()
     del data["peak_memory"]
     outcome = checked(roofprof.Report.from_dict(data), '[total]\npeak_memory = "<= 1 GB"')
-    reason = "the counting call of run() and count() measures it, except on a GPU"
+    reason = "the counting call of run() and count() measures it"
     assert [broken.reason for broken in outcome.broken] == [f"the report has no peak_memory here: {reason}"]
 
 

@@ -229,8 +229,9 @@ def test_a_model_that_raises_in_training_too(shell):
 
 
 def test_a_wrong_shape_is_the_models_own_error(shell):
-    code, _, err = shell("profile", "models.py:mlp", "--input", "2x9")
+    code, out, err = shell("profile", "models.py:mlp", "--input", "2x9")
     assert code == 2
+    assert not out
     assert "models.py:mlp raised RuntimeError" in err
 
 

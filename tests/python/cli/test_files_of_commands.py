@@ -23,7 +23,7 @@ LINES = {
     ),
     "run": ("m.py", "--json --csv"),
     "time": ("m.py:model --inputs n.py:inputs", "--json --plot"),
-    "show": ("r.json", "--json --csv"),
+    "show": ("r.json --format md --budget b.toml --baseline s.json", "--json --csv"),
     "html": ("r.json", "-o --json"),
     "plot": ("r.json --before s.json", "-o --json"),
     "trace": ("r.json", "-o --json"),
@@ -41,6 +41,9 @@ LINES = {
     "calibrate": ("roofs.json --from c.csv", "--json"),
     "migrate": ("m.py n.py", "--json"),
     "ops": ("", ""),
+    "explain": ("time", ""),
+    "docs": ("", ""),
+    "mcp": ("reports", ""),
     "doctor": ("", ""),
     "completion": ("bash", ""),
 }

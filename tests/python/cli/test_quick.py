@@ -38,6 +38,9 @@ def shell(*arguments):
         ("doctor", "--help"),
         ("ops", "--help"),
         ("ops", "conv"),
+        ("explain", "percent_of_roof", "no-roof", "softmax"),
+        ("docs",),
+        ("docs", "definitions#roofline"),
     ],
 )
 def test_without_torch(arguments):

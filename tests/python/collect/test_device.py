@@ -1,7 +1,9 @@
 """Profiles on a simulated GPU, from Python: what tests/cpp/profiler_device does from C++. Nothing here was measured."""
 
 import pytest
-from simulated_gpu import BACKWARD_NS, FAKES, GEMM_BYTES, GEMM_NS, UPDATE_NS, simulated
+from simulated_gpu import BACKWARD_NS, FAKES, GEMM_BYTES, GEMM_NS, RELU_NS, UPDATE_NS, simulated
+
+from roofprof.models import inductor
 
 pytestmark = pytest.mark.skipif(not FAKES.is_dir(), reason="the fake libraries are not built (no CUPTI headers)")
 
@@ -57,6 +59,29 @@ def test_a_trace_with_the_recorded_kernels_says_the_same():
     assert found["live"]["rows"]["(optimizer)"][-1] == pytest.approx(2 * UPDATE_NS * 1e-9)
     # They launch a kernel of their own beside the product inside, which alone counts.
     assert found["live"]["uncosted"] == {"simulated::gemm": 2, "simulated::gemm_backward": 2, "simulated::update": 2}
+
+
+@pytest.mark.skipif(inductor.why_not() != "", reason=inductor.why_not())
+def test_kernels_of_compiled_code_are_of_modules():
+    """Generated ones by their names, operators by the op that launched them."""
+    found = simulated("compiled_kernels")
+    times = {path: time for path, (time, _) in found["rows"].items() if path}
+    assert times == {
+        "0": pytest.approx(GEMM_NS * 1e-9),
+        "1": pytest.approx(RELU_NS * 1e-9),
+        "2": pytest.approx(GEMM_NS * 1e-9),
+    }
+    assert found["total"] == pytest.approx((2 * GEMM_NS + RELU_NS) * 1e-9)
+    assert found["ops"] == {"compiled region": pytest.approx(found["total"])}
+    fused, modules, time, moved, code = found["kernels"]["cpp_fused_in_place_of_code_relu_0 in 1"]
+    assert (fused, modules) == ("aten::relu", "1")
+    assert time == pytest.approx(RELU_NS * 1e-9)
+    assert moved == 2 * 2 * 4 * 4
+    assert ".py:" in code
+    assert found["kernels"]["simulated_gemm in 0"][:2] == ["simulated::gemm", "0"]
+    note = note_with(found, "found by the names")
+    assert "they took 100% of the compiled regions' device time, and 100% of it is known by module" in note
+    assert note_with(found, "compiled again").count("tell its kernels") == 1
 
 
 def test_kernels_belong_to_the_regions_that_they_were_launched_in(well):

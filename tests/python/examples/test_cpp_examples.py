@@ -208,8 +208,8 @@ def names(value):
     )
 
 
-# What Python alone knows of modules that were not called.
-UNUSED = {"forward_of_torch", "parameters_read"}
+# What Python alone knows of modules.
+UNUSED = {"forward_of_torch", "parameters_read", "source"}
 
 
 def test_a_programs_file_has_pythons_schema(trained):

@@ -36,7 +36,16 @@ ACTED_ON = {
 }
 
 
-DERIVED = {"rows", "total", "kernels", "coverage", "units", "generator", "advice"}  # written, never read
+DERIVED = {
+    "rows",
+    "total",
+    "kernels",
+    "memory_at_peak",
+    "coverage",
+    "units",
+    "generator",
+    "findings",
+}  # written, never read
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> set[tuple[Any, ...]]:
@@ -130,7 +139,7 @@ def test_a_report_in_every_command(kind, every, kinds, folder):
             check_harmless(str(error), place)
             continue
         shown = [report, *report.rows, *report.group("module", "op"), *report.kernels, *report.ranks, *report.siblings]
-        for one in [*shown, *report.regions, *report.advice, *report.coverage.notes, *report.collectives]:
+        for one in [*shown, *report.regions, *report.findings, *report.coverage.notes, *report.collectives]:
             check_harmless(repr(one), (place, type(one)))
 
 

@@ -139,7 +139,10 @@ def test_a_forward(name, tmp_path):
     with torch.no_grad():
         path = recorded(lambda: model(*args, **kwargs), tmp_path / "t.json")
         live = roofprof.count(model, *args, **kwargs)
-    assert_same_work(live, roofprof.from_trace(path, model=model, inputs=(args, kwargs)))
+    imported = roofprof.from_trace(path, model=model, inputs=(args, kwargs))
+    assert_same_work(live, imported)
+    fused = {row.path: row.fused_bytes for row in live.rows}
+    assert {row.path: row.fused_bytes for row in imported.rows} == fused
 
 
 def floating_sum(output):

@@ -15,6 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import torch
+from fused_checks import assert_bounded, assert_not_known
 
 import roofprof
 
@@ -128,6 +130,30 @@ def test_kernel_times_are_those_of_the_trace(name):
     assert len(kernels) == number
     if microseconds is not None:
         assert sum(float(event["dur"]) for event in kernels) == pytest.approx(microseconds, abs=0.06)
+
+
+@pytest.mark.parametrize("name", [f"tracelens/h100/{model}" for model in H100])
+def test_what_fusion_could_reach_is_not_known(name):
+    report = read(name)
+    assert_not_known(report)
+    assert {"L2", "DRAM"} <= {level["level"] for level in report.to_dict()["ceilings"]["memory"]}
+    table = " ".join(report.table(columns=["fused_bytes", "fused"]).split())
+    assert "n/a: a trace does not tell which memory its ops share" in table
+
+
+@pytest.mark.integration
+def test_what_fusion_could_reach_where_the_model_is_given():
+    """TimeSformer on an H100: what crosses its boundary are its input, its parameters and its output."""
+    transformers = pytest.importorskip("transformers")
+    with torch.device("meta"):
+        model = transformers.TimesformerForVideoClassification(transformers.TimesformerConfig(num_labels=400))
+        frames = torch.zeros(1, 128, 3, 224, 224, dtype=torch.bfloat16)
+    model = model.to(torch.bfloat16).eval()
+    report = roofprof.from_trace(path_of("tracelens/h100/facebook_timesformer"), model, frames)
+    assert {"L2", "DRAM"} <= {level["level"] for level in report.to_dict()["ceilings"]["memory"]}
+    assert_bounded(report)
+    assert report.row("").percent_of_fused < report.row("").percent_of_roof / 2
+    assert report.row("").fused_bytes == 2 * (frames.numel() + report.row("").params + 400)
 
 
 def shares(report):

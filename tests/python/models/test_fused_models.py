@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 import torchvision
+from fused_checks import UNREACHED, assert_bounded, assert_kernels_add_up
 from given_roofs import profiler
 from torch import nn
+
+from roofprof.models import inductor
 
 pytestmark = pytest.mark.integration
 
@@ -21,13 +24,6 @@ def tensors_in(value):
     elif isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from tensors_in(item)
-
-
-def assert_sane(report):
-    for row in [*report.rows, report.total]:
-        assert 0 <= row.fused_bytes <= row.bytes, row.path
-        if row.fused_bound_time is not None:
-            assert 0 <= row.fused_bound_time <= row.lower_bound_time, row.path
 
 
 class UNet(nn.Module):
@@ -95,32 +91,36 @@ MODELS = {
 }
 
 
+# Positions and masks of the language models are made of numbers, and BERT's tokens have one type of two.
+SLACK = {"gpt2": 16 * 8 * 4, "bert": 16 * 8 * 4 + 2 * 64 * 4}
+
+
+def bytes_of_root(model, inputs):
+    """Inputs, outputs, parameters and buffers: every row of the tables is looked up, or may be."""
+    unused = [b for n, b in model.named_buffers() if n.endswith(("num_batches_tracked", "token_type_ids"))]
+    used = [*model.parameters(), *model.buffers(), *tensors_in(inputs), *tensors_in(model(*inputs))]
+    return storage_bytes(used) - storage_bytes(unused)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_root(name):
-    """Inputs, outputs, parameters and buffers: every row of the tables is looked up, or may be."""
+def test_eager(name):
     model, inputs = MODELS[name]()
     model.eval()
-    report = profiler(model).count(*inputs)
-    assert_sane(report)
-    outputs = model(*inputs)
-    unused = [b for n, b in model.named_buffers() if n.endswith(("num_batches_tracked", "token_type_ids"))]
-    expected = storage_bytes([*model.parameters(), *model.buffers(), *tensors_in(inputs), *tensors_in(outputs)])
-    expected -= storage_bytes(unused)
-    # Positions and masks of the language models are made of numbers, and BERT's tokens have one type of two.
-    slack = {"gpt2": 16 * 8 * 4, "bert": 16 * 8 * 4 + 2 * 64 * 4}.get(name, 0)
-    assert abs(report.row("").fused_bytes - expected) <= slack
+    report = profiler(model, ceilings=UNREACHED).run(*inputs)
+    assert_bounded(report)
+    assert abs(report.row("").fused_bytes - bytes_of_root(model, inputs)) <= SLACK.get(name, 0)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_training_step(name):
     model, inputs = MODELS[name]()
-    prof = profiler(model)
+    prof = profiler(model, ceilings=UNREACHED)
     with prof:
         out = model(*inputs)
         sum(t.float().sum() for t in tensors_in(dict(out) if hasattr(out, "keys") else out)).backward()
     report = prof.report()
-    assert_sane(report)
+    assert_bounded(report)
     assert report.row("").fused_bytes < report.row("").bytes
 
 
@@ -131,8 +131,25 @@ def test_compiled(name):
     model, inputs = MODELS[name]()
     model.eval()
     eager = profiler(model).count(*inputs)
-    compiled = profiler(torch.compile(model, backend="aot_eager")).run(*inputs)
-    assert_sane(compiled)
+    compiled = profiler(torch.compile(model, backend="aot_eager"), ceilings=UNREACHED).run(*inputs)
+    assert_bounded(compiled)
     assert compiled.row("").fused_bytes == eager.row("").fused_bytes
     row = compiled.row("")
     assert row.percent_of_fused == pytest.approx(100 * row.fused_bound_time / row.time)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(inductor.why_not() != "", reason=inductor.why_not())
+@pytest.mark.usefixtures("nothing_compiled")
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_kernel_by_kernel(name):
+    model, inputs = MODELS[name]()
+    model.eval()
+    eager = profiler(model).count(*inputs)
+    report = profiler(torch.compile(model), ceilings=UNREACHED, compiled_kernels=True).run(*inputs)
+    assert_bounded(report)
+    assert_kernels_add_up(report)
+    assert report.total.macs == eager.total.macs
+    assert abs(report.row("").fused_bytes - bytes_of_root(model, inputs)) <= SLACK.get(name, 0)
+    assert sum(kernel.flops for kernel in report.kernels) >= 2 * eager.total.macs

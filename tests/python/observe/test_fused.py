@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from fused_checks import assert_bounded, assert_not_known
 from given_roofs import LEVELS, PEAKS, profiler
 from torch import nn
 from torch.nn import functional as F
@@ -44,12 +45,7 @@ def fused(model, *inputs, **keywords):
 
 
 def assert_sane(report):
-    for row in [*report.rows, report.total]:
-        assert 0 <= row.fused_bytes <= row.bytes, row.path
-        if row.lower_bound_time is not None:
-            assert 0 <= row.fused_bound_time <= row.lower_bound_time, row.path
-        if row.percent_of_roof is not None:
-            assert row.percent_of_fused <= row.percent_of_roof, row.path
+    assert_bounded(report)
     below = {row.path: row.self_bytes for row in report.rows}
     for row in report.rows:
         if row.path and not row.path.startswith("("):
@@ -374,15 +370,74 @@ def test_function_with_a_kernel_of_its_own():
     assert fused(lookup, x(100, WIDTH), torch.arange(3))[""] == 3 * LONG + 2 * 3 * WIDTH * FLOAT
 
 
-def test_a_trace_does_not_tell(tmp_path):
-    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU())
+def in_trace(call, tmp_path, *model_and_inputs):
     with torch.profiler.profile(record_shapes=True, with_stack=True) as prof:
-        model(x())
+        call()
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
-    report = roofprof.from_trace(tmp_path / "trace.json")
-    for row in report.rows:
-        assert row.fused_bytes is row.fused_bound_time is row.percent_of_fused is None
+    return roofprof.from_trace(tmp_path / "trace.json", *model_and_inputs)
+
+
+def linear_and_relu():
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU())
+
+
+def notes_on_fused(report):
+    return [note.text for note in report.coverage.notes if note.code == "fused-not-known"]
+
+
+def test_a_trace_does_not_tell(tmp_path):
+    model = linear_and_relu()
+    report = in_trace(lambda: model(x()), tmp_path)
+    assert_not_known(report)
     assert "n/a: a trace does not tell which memory its ops share" in " ".join(report.table(columns=["fused"]).split())
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_the_model_of_a_trace_tells(tmp_path, calls):
+    """Each call moves the input, the parameters and the output; what is between both modules stays inside."""
+    model = linear_and_relu()
+
+    def call():
+        with torch.no_grad():
+            for _ in range(calls):
+                model(x())
+
+    report = in_trace(call, tmp_path, model, x())
+    parameters = (WIDTH * WIDTH + WIDTH) * FLOAT
+    of_row = {row.path: row.fused_bytes for row in report.rows if row.path != "(outside)"}
+    assert of_row == {"": calls * (2 * ROW + parameters), "0": calls * (2 * ROW + parameters), "1": calls * 2 * ROW}
+    assert report.row("(outside)").fused_bytes == report.row("(outside)").bytes
+    assert notes_on_fused(report) == []
+
+
+def test_a_backward_in_a_trace_is_not_that_of_the_model(tmp_path):
+    model = linear_and_relu()
+    report = in_trace(lambda: model(x()).sum().backward(), tmp_path, model, x())
+    assert_not_known(report)
+    (note,) = notes_on_fused(report)
+    assert "the trace has a backward" in note
+
+
+def test_another_batch_is_not_that_of_the_trace(tmp_path):
+    model = linear_and_relu()
+    with torch.no_grad():
+        report = in_trace(lambda: model(x()), tmp_path, model, x(BATCH + 1, WIDTH))
+    assert_not_known(report)
+    (note,) = notes_on_fused(report)
+    assert f"lacks ops with 100% of the recorded bytes, most of these of aten::linear of {BATCH}x{WIDTH}, " in note
+
+
+def test_what_the_model_of_a_trace_has_not_crosses_whole(tmp_path):
+    """An op of the trace alone, with fewer than a twentieth of the bytes."""
+    model, more = linear_and_relu(), torch.ones(2)
+    hook = model[1].register_forward_hook(lambda *_: more.exp_())
+    with torch.no_grad(), torch.profiler.profile(record_shapes=True, with_stack=True) as prof:
+        model(x())
+    hook.remove()
+    report = roofprof.from_trace(prof, model, x())
+    assert report.row("1").fused_bytes == 2 * ROW + 2 * more.numel() * FLOAT
+    (note,) = notes_on_fused(report)
+    assert "aten::exp_ of 2 (fp32) in 1; in fused bytes these cross every boundary whole" in note
 
 
 def test_predictions_keep_it_where_the_batch_is_the_same():

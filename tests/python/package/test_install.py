@@ -158,6 +158,8 @@ def test_the_wheel_serves_programs_and_takes_the_torch_beside_it(tmp_path):
     libraries = {"libroofprof.so", "libroofprof_reports.so", "libroofprof_nn.so"}
     assert {path.name for path in (package / "lib").iterdir()} == libraries | {"pkgconfig"}
     assert [path.name for path in site.rglob("*test*")] == ["pytest_plugin.py"]
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert {path.name for path in (package / "share" / "doc" / "roofprof").iterdir()} == pages
 
     (site / "torch").symlink_to(TORCH)
     configure(PROGRAMS, tmp_path / "build", package / "share" / "cmake")  # as roofprof.cmake_prefix_path says it

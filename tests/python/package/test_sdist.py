@@ -24,6 +24,7 @@ LEFT_BEHIND = [
     "python/roofprof/include/roofprof/report.h",
     "python/roofprof/lib/libroofprof.so",
     "python/roofprof/share/cmake/roofprof/roofprofConfig.cmake",
+    "python/roofprof/share/doc/roofprof/index.md",
     "python/roofprof/__pycache__/report.cpython-311.pyc",
     "tests/python/__pycache__/conftest.cpython-311.pyc",
     "build/cmake/CMakeCache.txt",

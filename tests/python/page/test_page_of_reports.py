@@ -12,6 +12,7 @@ import scaled_reports
 import simulated_gpu
 import torch
 from cpp_project import BUILD
+from planted_waste import PLANTED
 from torch import nn
 
 import roofprof
@@ -62,7 +63,7 @@ def test_a_model_that_raised(show):
     assert "PARTIAL" in opened.page.inner_text("#banners")
 
 
-def test_what_was_not_counted_is_said_first(show):
+def test_what_was_not_counted_is_said_before_the_tables(show):
     @torch.library.custom_op("page::unknown", mutates_args=())
     def unknown(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(x.numpy() + 1)
@@ -87,7 +88,7 @@ def test_what_was_not_counted_is_said_first(show):
     flops = roofprof.fields["flops"].cell(report.total)
     assert flops.startswith(">=") and flops in opened.page.inner_text("#total")
     order = opened.page.evaluate("[...document.querySelectorAll('section:not([hidden])')].map(part => part.id)")
-    assert order[0] == "coverage" and order[-3:] == ["roofs", "environment", "conventions"]
+    assert order[:2] == ["findings", "coverage"] and order[-3:] == ["roofs", "environment", "conventions"]
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +238,29 @@ def test_ranks(show):
     assert [row[headings.index("compute")] for row in rows] == ["500ms", "600ms", "700ms"]  # of ten steps
     assert "waiting" not in headings  # nobody knows it
     assert "inside ops that are no collectives" in opened.page.inner_text("#ranks")
+
+
+def test_it_opens_with_the_findings_which_lead_to_row_and_dot(show):
+    planted = PLANTED["dead branch"]
+    report = given_roofs.profiler(planted.model().eval(), repeat=3).run(planted.example())
+    opened = show(report)
+    assert opened.page.locator("main > section:visible").first.get_attribute("id") == "findings"
+    items = opened.page.locator("#findings li:has(> p)")
+    assert items.count() == len(report.findings)
+    for place, finding in enumerate(report.findings):
+        said = items.nth(place).inner_text()
+        assert finding.text in said
+        assert finding.basis in said
+    items.first.locator("button.link").click()
+    assert opened.marked() == ["aux"]
+    assert "of what is in it" in opened.page.inner_text("#marked")
+
+
+def test_most_waste_has_equal_siblings_as_one(show):
+    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6)))
+    report = given_roofs.profiler(model, repeat=3).run(torch.rand(512, 64))
+    opened = show(report)
+    lines = opened.page.locator("#hotspots tbody tr td:first-child").all_inner_texts()
+    assert "0-5 x6" in lines
+    opened.page.locator("#hotspots button.link").filter(has_text="0-5").first.click()
+    assert opened.marked() == ["0-5"]

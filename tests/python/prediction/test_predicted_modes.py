@@ -120,3 +120,28 @@ def test_the_host_of_this_machine():
     assert LAUNCH_SECONDS < host_seconds() < 1e-3
     report = relus(SMALL, 8)
     assert time(report, host="measured") == time(report, host=host_seconds())
+
+
+def _predicted(module, x, **options):
+    with torch.no_grad():
+        report = roofprof.RooflineProfiler(module.to("meta", x.dtype), ceilings=roofprof.Ceilings()).run(x)
+    return report.predict("H100 SXM", autocast=False, **options).total.time
+
+
+@pytest.mark.parametrize("features", [50_257, 1_001])
+def test_compiled_code_pads_products_of_an_odd_width(features):
+    """At most the padded product, and a copy of the weights: what torch's Inductor does where that is faster."""
+    x = torch.empty(8192, 768, dtype=torch.bfloat16, device="meta")
+    time = _predicted(nn.Linear(768, features, bias=False), x, mode="compiled")
+    padded = _predicted(nn.Linear(768, -(-features // 8) * 8, bias=False), x, mode="compiled")
+    copy = 2 * 2 * 768 * features / (0.8 * 3.35e12)
+    assert padded <= time <= padded + copy
+    assert time <= _predicted(nn.Linear(768, features, bias=False), x, mode="graph")
+
+
+def test_convolutions_on_hopper_take_longer_with_the_channels_first():
+    """1.55 times as long on an H100 (tests/data/gpu/h100), where another kernel changes the order before."""
+    x = torch.empty(1024, 256, 56, 56, dtype=torch.bfloat16, device="meta")
+    first = _predicted(nn.Conv2d(256, 256, 3, padding=1), x, mode="graph")
+    last = _predicted(nn.Conv2d(256, 256, 3, padding=1), x, mode="graph", channels_last=True)
+    assert first / last == pytest.approx(1.55 / 0.66, rel=0.02)

@@ -62,7 +62,7 @@ def test_the_same_name_of_several_kinds_of_row():
     assert roofprof.fields["instances"].of == "kernel"
     assert roofprof.fields.of("kernel")["dram_bytes"].limit == ""
     assert roofprof.fields.of("group")["time"].of == "group"
-    with pytest.raises(ValueError, match="figures of row, group, kernel, rank, collective, not of 'op'"):
+    with pytest.raises(ValueError, match="figures of row, group, kernel, rank, collective, memory, not of 'op'"):
         roofprof.fields.of("op")
 
 

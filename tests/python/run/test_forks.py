@@ -166,7 +166,7 @@ def test_children_that_are_forked_while_other_threads_profile():
 
 
 def test_a_lock_that_another_thread_holds_is_free_in_the_child():
-    lock = hooks._through_the_dispatcher._lock
+    lock = hooks.through_the_dispatcher._lock
     held, done = threading.Event(), threading.Event()
 
     def hold():

@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import threading
 
 import pytest
 import torch
-from cpp_project import BUILD
+from memory_of_mlp import BATCH, HELD, HIDDEN, INPUTS, RETURNED, images, mlp, no_listening
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.profiler import ProfilerActivity
 from torch.utils.checkpoint import checkpoint
 
 import roofprof
-
-BATCH, INPUTS, HIDDEN, OUTPUTS = 4, 8, 16, 3
-HELD = BATCH * HIDDEN * 4  # bytes of one hidden activation
-RETURNED = BATCH * OUTPUTS * 4
-
-
-def mlp(activation: nn.Module | None = None) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(INPUTS, HIDDEN), activation or nn.ReLU(), nn.Linear(HIDDEN, OUTPUTS))
-
-
-def images(device: str | None = None) -> torch.Tensor:
-    return torch.rand(BATCH, INPUTS, device=device)
-
-
-@contextlib.contextmanager
-def no_listening():
-    """The CPU has another allocator than the one that was listened to before, so that is let be, as a GPU's is."""
-    library = BUILD / "tests" / "fakes" / "lib" / "libroofprof_fake_cpu_allocator.so"
-    if not library.exists():
-        pytest.skip("the C++ tests are not built")
-    roofprof.count(nn.ReLU(), images())
-    fake = ctypes.CDLL(library)
-    fake.fake_cpu_allocator_install()
-    try:
-        yield
-    finally:
-        fake.fake_cpu_allocator_uninstall()
-
-
-@pytest.fixture(params=["cpu", "meta", "fake", "by sizes"])
-def place(request):
-    """What is made in here holds data on the CPU, heard of or watched, or sizes alone."""
-    if request.param == "by sizes":
-        context = no_listening()
-    else:
-        context = FakeTensorMode() if request.param == "fake" else torch.device(request.param)
-    with context:
-        yield request.param
 
 
 def memory_of(report, figure: str) -> dict[str, int | None]:

@@ -322,6 +322,8 @@ def test_nothing_profiled_yet():
         ({"ceilings": 5}, TypeError),
         ({"repeat": 1.5}, TypeError),
         ({"warmup": "a"}, TypeError),
+        ({"keep_events": "yes"}, TypeError),
+        ({"compiled_kernels": "yes"}, TypeError),
         ({"device": "foo"}, ValueError),
         ({"device": "cuda:99x"}, ValueError),
     ],

@@ -118,11 +118,12 @@ def _language_model() -> dict[str, Any]:
 
 
 _OF_PAGE = {
-    "docs/advice.md": _report,
+    "docs/findings.md": _report,
     "docs/budgets.md": _budget,
     "docs/callbacks.md": _trainers,
     "docs/compare.md": _two_reports,
     "docs/compat.md": _compat,
+    "docs/dashboards.md": _report,
     "docs/language-models.md": _language_model,
     "docs/latency.md": _image_model,
     "docs/page.md": _report,

@@ -9,7 +9,14 @@ import roofprof
 STUBS = Path(__file__).resolve().parents[3] / "python" / "roofprof" / "_report.pyi"
 BEGIN = "# Rows: what follows is written by tests/python/support/row_stubs.py.\n"
 END = "# Rows end here.\n"
-CLASSES = {"row": "Row", "group": "GroupRow", "kernel": "KernelRow", "rank": "Rank", "collective": "Collective"}
+CLASSES = {
+    "row": "Row",
+    "group": "GroupRow",
+    "kernel": "KernelRow",
+    "rank": "Rank",
+    "collective": "Collective",
+    "memory": "MemoryRow",
+}
 # What ops are grouped by.
 KEYS = ("phase", "op", "module", "scope", "dtype", "shapes")
 # What a list of operations by dtype is shown as, too.

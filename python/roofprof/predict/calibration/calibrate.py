@@ -76,7 +76,10 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
     if not roofs.facts.compute_capability and (
         roofs.curve.points or any(level.level == "L3" for level in roofs.memory)
     ):
-        raise ValueError(f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs")
+        raise ValueError(
+            f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs "
+            "(roofprof docs prediction#calibration)"
+        )
     plain = _with(roofs, {}, [], "")
     classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes)) >= _FEWEST]
     if not classes:

@@ -17,19 +17,35 @@ def content(report: _report.Report, views: Views) -> dict[str, Any]:
     lines = tree_lines(report)
     return {
         "heading": [[said.label, said.text] for said in _paragraphs(report, "heading")],
+        "findings": [_finding(finding, report.total.time or 0) for finding in report.findings],
+        "gains": _report.GAINS_OVERLAP if len(report.findings) > 1 else "",
         "coverage": _coverage(report),
-        "advice": [
-            {name: getattr(advice, name) for name in ("rule", "module", "modules", "text", "source")}
-            for advice in getattr(report, "advice", ())
-        ],
         "hotspots": tables.hotspots(report),
         "parts": parts(report),
+        "memory": _memory(report),
         "rooflines": rooflines(report, views, lines),
         "no_roofline": why_none(views),
         "tables": {"module": tables.modules(report, lines), "op": tables.ops(report), "kernel": tables.kernels(report)},
         "roofs": _roofs(report),
         "environment": [[name, str(value)] for name, value in report.environment.items()],
     }
+
+
+_SAID_OF_FINDING = (
+    "rule", "module", "modules", "text", "action", "source", "bound", "basis", "confidence", "because", "try_it",
+    "evidence", "reference",
+)  # fmt: skip
+
+
+def _finding(finding: _report.Finding, total: float) -> dict[str, Any]:
+    shares = [gain / total if total else 0.0 for gain in (finding.gain_low, finding.gain_high)]
+    time, percent = fields["time"], fields["percent_of_time"]
+    low, high = (
+        f"{time.text(gain)} ({percent.text(100 * share)})" if gain else "0"
+        for gain, share in zip((finding.gain_low, finding.gain_high), shares, strict=True)
+    )
+    gain = {"gain": f"{low} to {high}" if finding.gain_high else "none to be had by code", "shares": shares}
+    return {name: getattr(finding, name) for name in _SAID_OF_FINDING} | gain
 
 
 def _coverage(report: _report.Report) -> dict[str, Any]:
@@ -51,6 +67,23 @@ def _coverage(report: _report.Report) -> dict[str, Any]:
     }
 
 
+def _memory(report: _report.Report) -> dict[str, Any] | None:
+    """Return the bytes alive over the ops that ran; None where they are not known."""
+    moments = report.memory_timeline
+    if not moments or not report.memory_at_peak:
+        return None
+    text = fields["bytes"].text
+    before = sum(row.bytes for row in report.memory_at_peak if row.before)
+    return {
+        "said": [said.text for said in _paragraphs(report, "rows", "memory")],
+        "before": before,
+        "moments": [
+            [moment.first_op, moment.bytes, text(moment.bytes + before), moment.module, moment.phase, moment.is_peak]
+            for moment in moments
+        ],
+    }
+
+
 def _roofs(report: _report.Report) -> dict[str, Any]:
     blocks = report.ceilings.document().blocks
     tables = {block.title: table_data(block) for block in blocks if isinstance(block, _report.Table)}
@@ -63,5 +96,5 @@ def _roofs(report: _report.Report) -> dict[str, Any]:
     }
 
 
-def _paragraphs(report: _report.Report, part: str) -> list[_report.Paragraph]:
-    return [block for block in report.part(part).blocks if isinstance(block, _report.Paragraph)]
+def _paragraphs(report: _report.Report, part: str, by: str = "module") -> list[_report.Paragraph]:
+    return [block for block in report.part(part, by).blocks if isinstance(block, _report.Paragraph)]

@@ -12,6 +12,14 @@ function make(tag, { attributes = {}, ...properties } = {}, ...children) {
   return element;
 }
 
+/** An element of the drawing `inside`. */
+function draw(inside, tag, attributes, ...children) {
+  const element = document.createElementNS(inside.namespaceURI, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
 /** A name of the user's: whatever its direction of writing is, it stays inside. */
 const nameOf = (text, className = "name") => make("bdi", { className, textContent: text });
 

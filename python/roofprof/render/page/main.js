@@ -3,7 +3,6 @@
 showHeading();
 showTotal();
 showCoverage();
-showAdvice();
 
 let roofline = null; // until it is drawn
 let waiting = null; // what was marked before
@@ -52,7 +51,9 @@ if (!views.size) {
   byId("plot-said").append("There is nothing to draw. ", ...page.no_roofline.map((sentence) => `${sentence}. `));
 }
 
+showFindings((row) => markRow("module", row));
 showHotspots((row) => markRow("module", row));
+showMemory();
 showParts();
 showRoofs();
 showEnvironment();

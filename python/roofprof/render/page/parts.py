@@ -1,4 +1,4 @@
-"""Small tables of a page, which do not sort: phases, regions, ranks and collectives."""
+"""Small tables of a page, which do not sort: phases, regions, ranks, collectives and memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ def parts(report: _report.Report) -> dict[str, dict[str, Any]]:
     """Return the tables by the section that shows them."""
     found = {name: _rows(report, by) for name, by in (("phases", "phase"), ("regions", "scope"))}
     found |= {f"{by}s": _rows(report, by, legend=True) for by in ("rank", "collective")}
+    found["memory"] = _rows(report, "memory", legend=True)
     if len(found["phases"]["rows"]) == 1:
         found["phases"]["rows"] = []
     return {name: table for name, table in found.items() if table["rows"]}

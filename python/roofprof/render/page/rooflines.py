@@ -137,4 +137,5 @@ def _of_folded(dot: Dot, lines: Mapping[str, _RowsOfDot], means: Mapping[str, _r
 
 
 def _is_of(dot: Dot, kernel: _report.KernelRow) -> bool:
-    return (kernel.name, kernel.total, kernel.dram_intensity) == (dot.label, dot.time, dot.intensity)
+    intensity = kernel.dram_intensity or kernel.intensity
+    return (kernel.name, kernel.total, intensity) == (dot.label, dot.time, dot.intensity)

@@ -1,4 +1,4 @@
-// What does not move: heading, total, coverage and notes, advice, roofs, environment, conventions.
+// What does not move: heading, total, findings, coverage and notes, roofs, environment, conventions.
 
 /** The figures of the total that open a report, as far as it has them. */
 const HEADLINE = ["time", "flops", "macs", "bytes", "params", "intensity", "achieved_flops", "bound",
@@ -68,27 +68,52 @@ function noteLine({ level, code, text, count, where }) {
     places.length ? listing(`in ${plural(places.length, "module")}`, places, 200) : null);
 }
 
-// ---- advice, and where most time goes
+// ---- findings, and where most time goes
 
-function showAdvice() {
-  if (!page.advice.length) return;
-  byId("advice").hidden = false;
-  byId("advice").append(make("ul", { className: "notes" }, ...page.advice.map(({ rule, module, text, source, modules }) =>
-    make("li", { className: "note" }, nameOf(modulePath(module)), `: ${text}`, " ", make("code", {}, rule),
-      source ? make("span", { className: "said" }, ` (${source})`) : null,
-      modules.length > 1 ? listing(`in ${plural(modules.length, "module")}`, modules.map(modulePath), 200) : null))));
+/** A module's name; it leads to its row and its dot, where it has them. `path` may stand for equal siblings. */
+function moduleLink(path, onModule, members = []) {
+  const { rowOf } = tables.get("module");
+  const row = rowOf.get(path) ?? rowOf.get(members[0]);
+  const label = nameOf(modulePath(path));
+  return row === undefined ? label : button(label, () => onModule(row), { className: "link" });
+}
+
+/** What gains most comes first. `onModule(row)` is called with the module's row when its name is chosen. */
+function showFindings(onModule) {
+  if (!page.findings.length) return;
+  byId("findings").hidden = false;
+  if (page.gains) byId("findings").append(make("p", { className: "said" }, `What gains most comes first; ${page.gains}.`));
+  byId("findings").append(make("ol", { className: "findings" },
+    ...page.findings.map((finding) => findingItem(finding, onModule))));
+}
+
+function findingItem(finding, onModule) {
+  const { module, modules, text, action, source, gain, shares, basis, confidence, because } = finding;
+  const [low, high] = shares.map((share) => Math.min(share, 1) * 100);
+  const bar = make("span", { className: "gain", attributes: { "aria-hidden": "true" } });
+  bar.style.setProperty("--low", `${low}%`);
+  bar.style.setProperty("--high", `${high}%`);
+  const evidence = Object.entries(finding.evidence).map(([name, value]) => `${name} ${Number(value.toPrecision(4))}`);
+  return make("li", {},
+    make("p", {}, moduleLink(module, onModule, modules), " ", make("code", {}, finding.rule)),
+    make("p", {}, nameOf(text, "")),
+    make("p", { className: "action" }, `${action[0].toUpperCase()}${action.slice(1)}.`),
+    make("p", {}, bar, " gain ", make("strong", {}, gain), make("span", { className: "said" },
+      `, basis: ${basis}; confidence ${confidence}: ${because}`)),
+    finding.try_it ? make("pre", { className: "try", tabIndex: 0 }, finding.try_it) : null,
+    source ? make("p", { className: "said" }, "at ", make("code", {}, source)) : null,
+    make("details", {}, make("summary", {}, "Evidence"),
+      make("p", { className: "said" }, [`bound ${finding.bound}`, ...evidence].join("; ")),
+      make("p", { className: "said" }, `Rule: ${finding.reference}`)),
+    modules.length > 1 ? listing(`in ${plural(modules.length, "module")}`, modules.map(modulePath), 200) : null);
 }
 
 /** `onModule(row)` is called with the module's row when its name is chosen. */
 function showHotspots(onModule) {
   if (!page.hotspots) return;
-  const rowOf = tables.get("module").rowOf;
   byId("hotspots").hidden = false;
-  const rows = page.hotspots.rows.map(([module, ...rest]) => {
-    const label = nameOf(modulePath(module));
-    return [rowOf.has(module) ? button(label, () => onModule(rowOf.get(module)), { className: "link" }) : label,
-      ...rest];
-  });
+  const rows = page.hotspots.rows.map(([count, ...rest], index) =>
+    [make("span", {}, moduleLink(page.hotspots.modules[index], onModule), count), ...rest]);
   byId("hotspots").append(plainTable(page.hotspots.headings, rows, new Set([2, 4, 5])));
 }
 
@@ -100,6 +125,30 @@ function showParts() {
     byId(id).append(plainTable(headings, cells, new Set(numeric)),
       ...legend.map((text) => make("p", { className: "said" }, text)));
   }
+}
+
+/** A bar for the most memory during equally many ops, on what was there before. */
+function showMemory() {
+  if (!page.memory) return;
+  const { said, before, moments } = page.memory;
+  const [width, height] = [1000, 160];
+  const most = before + Math.max(...moments.map(([, bytes]) => bytes));
+  const step = width / moments.length;
+  const y = (bytes) => height * (1 - bytes / most);
+  const plot = byId("memory-plot");
+  const bars = moments.map(([op, bytes, text, module, phase, isPeak], index) => draw(plot, "rect", {
+    class: isPeak ? "peak" : phase, x: index * step, width: step, y: y(before + bytes), height: y(0) - y(before + bytes),
+  }, draw(plot, "title", {}, `${text} around op ${op}: ${modulePath(module)}, ${phase}`)));
+  const earlier = draw(plot, "rect", { class: "before", x: 0, width, y: y(before), height: y(0) - y(before) });
+  const phases = [...new Set(moments.map(([, , , , phase]) => phase))];
+  byId("memory").hidden = false;
+  byId("memory-said").append(...said.map((sentence) => make("p", {}, sentence)));
+  plot.removeAttribute("hidden");
+  plot.append(...bars, earlier);
+  byId("memory").append(
+    make("p", { className: "said memory-key" }, "Bytes alive over the ops that ran: ",
+      ...phases.map((phase) => make("span", { className: phase }, phase)), make("span", { className: "peak" }, "peak"),
+      make("span", { className: "before" }, "there before")));
 }
 
 // ---- below the tables

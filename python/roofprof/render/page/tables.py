@@ -76,14 +76,17 @@ def kernels(report: _report.Report) -> dict[str, Any] | None:
 
 
 def hotspots(report: _report.Report) -> dict[str, Any] | None:
-    """Return the list that tables print as "most waste in"; None where no waste is known."""
+    """Return the list that tables print as "most waste in", equal siblings as one; None where no waste is known."""
     rows = report.most_wasting()
     if not rows:
         return None
     shown = [fields.of("group")[name] for name in ("time", "bound", "percent_of_roof", "wasted_time")]
     return {
         "headings": [fields["path"].heading, "op", *(field.heading for field in shown)],
-        "rows": [[row.module or "", row.op, *(field.cell(row) for field in shown)] for row in rows],
+        "modules": [row.module or "" for row, _ in rows],
+        "rows": [
+            [f" x{count}" if count > 1 else "", row.op, *(field.cell(row) for field in shown)] for row, count in rows
+        ],
     }
 
 

@@ -46,7 +46,9 @@ def gather(report: Report, timeout: float = 60.0) -> Report | None:
     if not timeout > 0:
         raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
     if not (dist.is_available() and dist.is_initialized()):
-        raise RuntimeError("roofprof.gather needs torch.distributed: call init_process_group first")
+        raise RuntimeError(
+            "roofprof.gather needs torch.distributed: call init_process_group first (roofprof docs ranks)"
+        )
     rank = dist.get_rank()
     store = dist.distributed_c10d._get_default_store()
     prefix = f"roofprof/gather/{next(_turns)}"

@@ -66,13 +66,13 @@ def read(report: Report | str | Path, position: int) -> Read:
         world_size = given.environment.get("world_size", 1)
         if isinstance(world_size, int) and world_size > 1:
             raise ValueError(
-                f"{name} is of one rank of {world_size}: merge the reports of all ranks first (roofprof merge)"
+                f"{name} is of one rank of {world_size}: merge the reports of all ranks first (roofprof docs ranks)"
             )
         merger = _report.RankMerger()
         merger.add(given._compiled, name, 0)
         lines = merger.finish().ranks
     if any(line.wall is None for line in lines):
-        raise ValueError(f"{name} has no times, as it is a count: profile steps on every rank")
+        raise ValueError(f"{name} has no times, as it is a count: profile steps on every rank (roofprof docs scaling)")
     return Read(name, given, lines, len(lines) + len(given.missing_ranks))
 
 

@@ -213,7 +213,10 @@ def _device(reads: list[Read]) -> str:
 
 def _check(reads: list[Read]) -> None:
     if len(reads) < 2:
-        raise ValueError(f"scaling compares different numbers of ranks: give 2 reports or more, not {len(reads)}")
+        raise ValueError(
+            f"scaling compares different numbers of ranks: give 2 reports or more, not {len(reads)} "
+            "(roofprof docs scaling)"
+        )
     seen: dict[int, str] = {}
     for of in reads:
         if of.ranks in seen:

@@ -261,6 +261,116 @@ TEST(RankMerger, KernelsOfAllRanksAreOneSample) {
   EXPECT_NEAR(kernel.stddev_ns, std::sqrt(500.0 / 3), 1e-9);  // of 10, 20, 30, 40
 }
 
+// A rank whose layer runs a kernel of compiled code in two calls of `ns` each, and a shared one of 3 ns.
+struct OfCompiledRank : OfRank {
+  explicit OfCompiledRank(std::int64_t rank, std::int64_t ns) : OfRank(rank, 100) {
+    const auto folder = "/tmp/rank" + std::to_string(rank) + "/";
+    auto& own = kernel("cpp_fused_relu_0", layer, folder + "c0ffee.py:12");
+    own.parts = {{layer, 1}};
+    own.instances = 2;
+    own.total_ns = 2 * ns;
+    own.min_ns = own.median_ns = own.max_ns = ns;
+    own.work = own.work.times(2);
+    own.unfused_bytes *= 2;
+    auto& shared = kernel("cpp_fused_add_1", kModel, folder + "c0ffee.py:40");
+    shared.parts = {{layer, 0.75}, {kModel, 0.25}};
+    shared.instances = 1;
+    shared.total_ns = shared.min_ns = shared.median_ns = shared.max_ns = 3;
+  }
+
+  CompiledKernel& kernel(const std::string& name, ModuleId owner, const std::string& code) {
+    auto& kernel = data.compiled_kernels.emplace_back();
+    kernel.name = name;
+    kernel.owner.module = owner;
+    kernel.ops = {"aten::relu"};
+    kernel.code = code;
+    kernel.work = work_of(1'000, 300, 100);
+    kernel.unfused_bytes = 700;
+    return kernel;
+  }
+};
+
+TEST(RankMerger, KernelsOfCompiledCodeAreFoundByNameModuleAndLine) {
+  RankMerger merger;
+  for (const std::int64_t rank : {0, 1}) {
+    OfCompiledRank one(rank, rank == 0 ? 10 : 30);
+    if (rank == 1) {  // its layer has another id
+      one.module("first", "Linear");
+      std::swap(one.data.modules[index_of(one.layer)].path, one.data.modules.back().path);
+      for (auto& time : one.data.times) time.owner.module += time.owner.module == one.layer ? 1 : 0;
+      for (auto& op : one.data.ops) op.owner.module += 1;
+      auto& kernels = one.data.compiled_kernels;
+      kernels[0].owner.module += 1;
+      kernels[0].parts[0].module += 1;
+      kernels[1].parts[0].module += 1;
+    }
+    merger.add(one.data, "r.json");
+  }
+  const Derived merged(merger.finish());
+  const auto& kernels = merged.data().compiled_kernels;
+  ASSERT_EQ(kernels.size(), 2);
+  EXPECT_EQ(kernels[0].name, "cpp_fused_relu_0") << "the longest first";
+  EXPECT_EQ(kernels[0].owner.module, 3);
+  EXPECT_EQ(kernels[0].instances, 4);
+  EXPECT_EQ(kernels[0].total_ns, 80);
+  EXPECT_EQ(kernels[0].min_ns, 10);
+  EXPECT_EQ(kernels[0].max_ns, 30);
+  EXPECT_EQ(kernels[0].median_ns, 30);
+  EXPECT_EQ(kernels[0].work, work_of(1'000, 300, 100).times(4));
+  EXPECT_EQ(kernels[0].unfused_bytes, 4 * 700);
+  EXPECT_EQ(kernels[1].total_ns, 6);
+  EXPECT_EQ(kernels[1].parts, (std::vector<KernelPart>{{3, 0.75}, {kModel, 0.25}}));
+  EXPECT_EQ(merged.row("layer").shared_time_ns, 5) << "three quarters of 6, rounded";
+  ASSERT_EQ(merged.derived.kernels().size(), 2);
+  EXPECT_EQ(merged.derived.kernels()[0].bytes, 4 * 400);
+}
+
+TEST(RankMerger, KernelsOnADeviceKnowTheirCompiledOnes) {
+  RankMerger merger;
+  for (const std::int64_t rank : {0, 1}) {
+    OfCompiledRank one(rank, 10);
+    one.data.device_timed = true;
+    if (rank == 1) std::swap(one.data.compiled_kernels[0], one.data.compiled_kernels[1]);
+    for (auto& compiled : one.data.compiled_kernels) {
+      compiled.id = &compiled - one.data.compiled_kernels.data() + 1;
+      KernelBucket& kernel = one.data.kernels.emplace_back();
+      kernel.name = compiled.name;
+      kernel.owner = compiled.owner;
+      kernel.compiled = compiled.id;
+      kernel.instances = compiled.instances;
+      kernel.total_ns = kernel.min_ns = kernel.max_ns = compiled.total_ns;
+    }
+    merger.add(one.data, "r.json");
+  }
+  const Derived merged(merger.finish());
+  ASSERT_EQ(merged.derived.kernels().size(), 2);
+  EXPECT_EQ(merged.derived.kernels()[0].total_ns, 40);
+  EXPECT_EQ(merged.derived.kernels()[0].modules, "layer");
+  EXPECT_EQ(merged.derived.kernels()[0].bytes, 4 * 400);
+  EXPECT_EQ(merged.derived.kernels()[1].modules, "layer 75%, (model) 25%");
+}
+
+TEST(RankMerger, RanksWithoutKernelsOfCompiledCodeAreNamed) {
+  RankMerger merger;
+  merger.add(OfCompiledRank(0, 10).data, "a.json");
+  OfRank compiled(1, 100);
+  compiled.op(std::string(kCompiledRegion), kModel, {}, 9);
+  merger.add(compiled.data, "b.json");
+  const auto data = merger.finish();
+  EXPECT_EQ(data.compiled_kernels.size(), 2);
+  ASSERT_EQ(std::ranges::count(data.notes, "ranks-differ", &Note::code), 1);
+  EXPECT_EQ(std::ranges::find(data.notes, "ranks-differ", &Note::code)->text,
+            "what is known of kernels of compiled code is not the same on all ranks: nothing on rank 1, their times "
+            "on rank 0");
+}
+
+TEST(RankMerger, RanksThatRanNoCompiledCodeLackNoKernelsOfIt) {
+  RankMerger merger;
+  merger.add(OfCompiledRank(0, 10).data, "a.json");
+  merger.add(OfRank(1, 100).data, "b.json");
+  EXPECT_EQ(std::ranges::count(merger.finish().notes, "ranks-differ", &Note::code), 0);
+}
+
 TEST(SlowRank, IsNamedBeyondTheNoiseOfSteps) {
   const auto merged = [](std::int64_t slow_ns, double spread) {
     RankMerger merger;

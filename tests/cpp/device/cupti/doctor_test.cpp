@@ -24,16 +24,16 @@ class Doctor : public WithFakes {
     WithFakes::TearDown();
   }
 
-  static Finding finding(const std::string& what) {
-    const std::vector<Finding> all = doctor();
-    const auto found = std::ranges::find(all, what, &Finding::what);
-    return found != all.end() ? *found : Finding{what, "(not looked at)", ""};
+  static Examined finding(const std::string& what) {
+    const std::vector<Examined> all = doctor();
+    const auto found = std::ranges::find(all, what, &Examined::what);
+    return found != all.end() ? *found : Examined{what, "(not looked at)", ""};
   }
 };
 
 TEST_F(Doctor, SaysWhatIsThereInOrder) {
   fake_set_text("device_name", "NVIDIA H100 80GB HBM3");
-  const std::vector<Finding> all = doctor();
+  const std::vector<Examined> all = doctor();
   const std::vector<std::string> order = {"this build", "driver",       "cuda:0",   "NVML",
                                           "CUPTI",      "kernel times", "counters", "other profilers"};
   ASSERT_EQ(all.size(), order.size());
@@ -56,7 +56,7 @@ TEST_F(Doctor, NamesAnotherSubscriber) {
   ROOFPROF_CUPTI(api(), cuptiSubscribe, &other, nullptr, nullptr);
   EXPECT_SAYS("available; another client holds CUPTI's callbacks", finding("kernel times").found);
   setenv("NSYS_PROFILING_SESSION_ID", "1", 1);
-  const Finding times = finding("kernel times");
+  const Examined times = finding("kernel times");
   unsetenv("NSYS_PROFILING_SESSION_ID");
   ROOFPROF_CUPTI(api(), cuptiUnsubscribe, other);
   EXPECT_SAYS("another profiler is at work", times.found);
@@ -127,7 +127,7 @@ class FreshDoctor : public Doctor {
     Doctor::SetUp();
   }
   [[noreturn]] static void say(const std::string& what) {
-    const Finding said = finding(what);
+    const Examined said = finding(what);
     std::cerr << said.found << " -> " << said.advice;
     std::exit(fake_ungated_calls() == 0 ? 0 : 1);
   }

@@ -122,7 +122,45 @@ TEST(BoundaryLog, EachCallReadsAgain) {
     log.log.leave(kFirst, Phase::forward);
   }
   log.log.leave(kBlock, Phase::forward);
-  EXPECT_EQ(log.crossings(0), (Crossings{{1, 300, 300}, {2, 100, 0}}));
+  EXPECT_EQ(log.crossings(0), (Crossings{{1, 300, 300, 300}, {2, 100, 0}}));  // nothing reads the results
+}
+
+TEST(BoundaryLog, TellsWhatNothingReads) {
+  const auto crossings = [](bool read, bool by_others) {
+    Log log;
+    const Storage input;
+    const Storage output;
+    log.log.enter(kModel, Phase::forward);
+    log.log.enter(kBlock, Phase::forward);
+    {
+      const Storage branch;
+      log.log.enter(kFirst, Phase::forward);
+      log.op(0, {kFirst}, input, branch);
+      log.log.leave(kFirst, Phase::forward);
+      if (read) log.op(1, {kBlock}, branch, output);
+      if (by_others) log.log.read_by_others(branch.impl.get());
+    }
+    log.log.leave(kBlock, Phase::forward);
+    log.log.leave(kModel, Phase::forward);
+    return log.crossings(0);
+  };
+  EXPECT_EQ(crossings(true, false), (Crossings{{1, 100, 100}, {2, 100, 0}}));
+  EXPECT_EQ(crossings(false, true), (Crossings{{1, 100, 100}, {2, 100, 0}}));
+  EXPECT_EQ(crossings(false, false), (Crossings{{1, 100, 100, 100}, {2, 100, 0}}));
+}
+
+TEST(BoundaryLog, TheModelsOwnResultIsNotUnread) {
+  Log log;
+  const Storage input;
+  {
+    const Storage result;
+    log.log.enter(kModel, Phase::forward);
+    log.log.enter(kBlock, Phase::forward);
+    log.op(0, {kBlock}, input, result);
+    log.log.leave(kBlock, Phase::forward);
+    log.log.leave(kModel, Phase::forward);
+  }
+  EXPECT_EQ(log.crossings(0), (Crossings{{2, 100, 100}}));
 }
 
 TEST(BoundaryLog, TheBackwardIsOneExecutionUntilTheNextForward) {

@@ -129,5 +129,77 @@ TEST(MemoryLedger, UnknownBlocksAndAddressesThatComeAgain) {
   EXPECT_EQ(ledger.result().peak_bytes, 30);
 }
 
+std::map<MemoryCategory, std::int64_t> by_category(const MemoryLedger& ledger) {
+  std::map<MemoryCategory, std::int64_t> bytes;
+  std::int64_t all = 0;
+  const auto result = ledger.result();
+  for (const auto& row : result.alive) {
+    bytes[row.category] += row.bytes;
+    all += row.bytes;
+  }
+  EXPECT_EQ(all, result.peak_bytes);
+  return bytes;
+}
+
+constexpr MemoryOrigin kForward{{kInner, Phase::forward}, true, true};
+constexpr MemoryOrigin kBackward{{kInner, Phase::backward}, false, false};
+constexpr MemoryOrigin kStep{{kOptimizer, Phase::optimizer}, false, false};
+
+TEST(MemoryLedger, WhatIsAliveAtThePeakHasTheCategoryThatItTurnsOutToHave) {
+  MemoryLedger ledger;
+  ledger.allocated(block(1), 100, kForward);  // read by the backward
+  ledger.allocated(block(2), 20, kForward);   // freed by it
+  ledger.allocated(block(3), 3, kForward);    // dropped by the program
+  ledger.begin_op(kBackward.owner);
+  ledger.allocated(block(4), 50, kBackward);  // stays: a gradient
+  ledger.allocated(block(5), 7, kBackward);
+  EXPECT_TRUE(ledger.use(block(1), uses::read_by_backward));
+  ledger.freed(block(5), uses::freed_in_backward);
+  ledger.freed(block(2), uses::freed_in_backward);
+  ledger.freed(block(1));
+  ledger.freed(block(3));
+  ledger.allocated(block(6), 30, kStep);
+  ledger.allocated(block(7), 40, kStep);
+  ledger.freed(block(7), uses::freed_in_optimizer);
+  EXPECT_EQ(by_category(ledger), (std::map<MemoryCategory, std::int64_t>{{MemoryCategory::activations, 120},
+                                                                         {MemoryCategory::gradients, 50},
+                                                                         {MemoryCategory::temporaries, 10}}));
+  ledger.allocated(block(8), 1000, kStep);  // a new peak, of what is there now
+  EXPECT_EQ(by_category(ledger), (std::map<MemoryCategory, std::int64_t>{{MemoryCategory::gradients, 50},
+                                                                         {MemoryCategory::optimizer_state, 1030}}));
+}
+
+TEST(MemoryLedger, AtThePeakABlockHasTheSizeThatItHadThen) {
+  MemoryLedger ledger;
+  ledger.allocated(block(1), 10, kForward);
+  ledger.allocated(block(2), 5, kForward);
+  ledger.resized(block(1), 30);
+  ledger.freed(block(2));
+  ledger.resized(block(1), 20);
+  ledger.resized(block(1), 25);
+  EXPECT_EQ(ledger.result().peak_bytes, 35);
+  EXPECT_EQ(by_category(ledger).at(MemoryCategory::activations), 30);
+  EXPECT_EQ(by_category(ledger).at(MemoryCategory::temporaries), 5);
+}
+
+TEST(MemoryCurve, PointsAreTheMostOfEquallyManyOpsAndStayFew) {
+  MemoryCurve curve;
+  constexpr std::int64_t kOps = 10'000;
+  for (std::int64_t op = 0; op < kOps; ++op) {
+    curve.begin_op(kForward.owner);
+    curve.note(op == 7'000 ? 500 : 1, op == 7'000 ? kBackward.owner : kForward.owner);
+    if (op == 7'000) curve.note_peak();
+    curve.note(1, kForward.owner);
+  }
+  const auto timeline = curve.result();
+  EXPECT_LE(timeline.points.size(), MemoryCurve::kMostPoints);
+  EXPECT_EQ(timeline.ops_per_point, 16);
+  EXPECT_EQ(timeline.peak_point, 7'000 / 16);
+  const auto& peak = timeline.points[7'000 / 16];
+  EXPECT_EQ(peak.bytes, 500);
+  EXPECT_EQ(peak.phase, Phase::backward);
+  EXPECT_EQ(timeline.points.back().bytes, 1);
+}
+
 }  // namespace
 }  // namespace roofprof::observe

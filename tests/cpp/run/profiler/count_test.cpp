@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 #include <torch/nn.h>
+#include <torch/optim.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,6 +49,41 @@ void expect_counted(const Report& report) {
   EXPECT_FALSE(report.partial());
   const bool goes_back = report.table().find("one call, forward and backward, counted only") != std::string::npos;
   EXPECT_TRUE(goes_back || report.table().find("one call, counted only") != std::string::npos);
+}
+
+struct TrainingStep : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) {
+    layer(x).sum().backward();
+    optimizer.step();
+    return x;
+  }
+  torch::nn::Linear layer = register_module("layer", torch::nn::Linear(64, 32));
+  torch::optim::Adam optimizer{layer->parameters(), 0.1};
+};
+
+TEST(Count, TellsWhatIsAliveWhenMostMemoryIs) {
+  constexpr std::int64_t kParameters = (64 + 1) * 32 * 4;
+  TrainingStep model;
+  const Report counted = count(model, torch::rand({1, 64}));
+  std::map<std::string, std::int64_t> bytes;
+  std::int64_t allocated = 0;
+  for (const auto& row : counted.memory_at_peak()) {
+    bytes[row.category] += row.bytes;
+    allocated += row.before ? 0 : row.bytes;
+  }
+  EXPECT_EQ(allocated, counted.total().peak_memory);
+  EXPECT_EQ(bytes["parameters"], kParameters);
+  EXPECT_EQ(bytes["gradients"], kParameters);
+  EXPECT_EQ(bytes["inputs"], 64 * 4);
+  EXPECT_GE(bytes["optimizer state"], 2 * 64 * 32 * 4);  // the weight's; the peak may be before the bias has any
+  EXPECT_LE(bytes["optimizer state"], 2 * kParameters);
+  const auto timeline = counted.memory_timeline();
+  const auto peak = std::ranges::find(timeline, true, &MemoryMoment::is_peak);
+  ASSERT_NE(peak, timeline.end());
+  EXPECT_EQ(peak->bytes, counted.total().peak_memory);
+  EXPECT_EQ(peak->phase, "optimizer");
+  EXPECT_NE(counted.table({.by = "memory"}).find("all optimizer state"), std::string::npos);
+  EXPECT_EQ(Report::from_json_text(counted.to_json()).to_csv("memory"), counted.to_csv("memory"));
 }
 
 TEST(Count, IsOneCallWithoutTimesAndRoofs) {

@@ -1,36 +1,25 @@
-#include "analysis/advice/advice.h"
+#include "analysis/findings/findings.h"
 
 #include <gtest/gtest.h>
 
 #include "support/device_builder.h"
+#include "support/told_rules.h"
 
 namespace roofprof {
 namespace {
 
 using testing::DeviceProfileBuilder;
+using testing::per_element;
 using testing::ProfileBuilder;
+using testing::Rules;
+using testing::rules_of;
 using testing::RunBuilder;
 using testing::work_of;
 
-std::vector<std::string> rules_of(const testing::Derived& report) {
-  std::vector<std::string> rules;
-  for (const auto& advice : report.advice()) rules.push_back(advice.rule);
-  return rules;
-}
-
-using Rules = std::vector<std::string>;
-
-Work per_element(std::int64_t elements, std::int64_t flops, std::int64_t bytes) {
-  Work work = work_of(flops, bytes / 2, bytes - bytes / 2);
-  work.macs = work.causal_macs = 0;
-  work.input_elements = work.output_elements = elements;
-  return work;
-}
-
 // One op of a module beside a busy one. 1,000 fp32 FLOPs take 1 ns, 1,000 bytes of L2 too, 100 of DRAM: the ridge is 1
 // FLOP a byte in L2, 10 in DRAM.
-std::vector<Advice> advice_of(const std::string& op, const std::string& shapes, const Work& work, std::int64_t time_ns,
-                              std::int64_t rest_ns = 0) {
+std::vector<Finding> findings_of(const std::string& op, const std::string& shapes, const Work& work,
+                                 std::int64_t time_ns, std::int64_t rest_ns = 0) {
   ProfileBuilder net;
   const ModuleId layer = net.module("layer", "Layer");
   net.op(op, layer, work, time_ns).shapes = shapes;
@@ -41,28 +30,30 @@ std::vector<Advice> advice_of(const std::string& op, const std::string& shapes, 
     net.time(rest, {rest_ns});
   }
   const testing::Derived report = net.derived();
-  return report.advice();
+  return report.findings();
 }
 
 Rules rules_for(const std::string& op, const std::string& shapes, const Work& work, std::int64_t time_ns,
                 std::int64_t rest_ns = 0) {
   Rules rules;
-  for (const auto& advice : advice_of(op, shapes, work, time_ns, rest_ns)) rules.push_back(advice.rule);
+  for (const auto& finding : findings_of(op, shapes, work, time_ns, rest_ns)) rules.push_back(finding.rule);
   return rules;
 }
 
 // 40,000,000 bytes of DRAM take 400,000 ns.
-TEST(Advice, DepthwiseConvolutionsSayTheirIntensityAndTheRidge) {
+TEST(Findings, DepthwiseConvolutionsSayTheirIntensityAndTheRidge) {
   const Work work = work_of(80'000'000, 20'000'000, 20'000'000);
-  const auto advice = advice_of("aten::conv2d", "1x96x112x112, 96x1x3x3, 96", work, 1'000'000);
-  ASSERT_EQ(advice.size(), 1U);
-  EXPECT_EQ(advice[0].rule, "depthwise-convolution");
-  EXPECT_EQ(advice[0].module, "layer");
-  EXPECT_EQ(advice[0].ops, std::vector<std::string>{"aten::conv2d"});
-  EXPECT_NE(advice[0].text.find("aten::conv2d in layer (100% of the time): depthwise"), std::string::npos);
-  EXPECT_NE(advice[0].text.find("AI 2 under the ridge at 10, at 40% of the roof"), std::string::npos) << advice[0].text;
-  EXPECT_NE(advice[0].source.find("1807.11164"), std::string::npos);
-  EXPECT_EQ(advice[0].figures.at(0), std::pair(std::string("groups"), 96.0));
+  const auto findings = findings_of("aten::conv2d", "1x96x112x112, 96x1x3x3, 96", work, 1'000'000);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "depthwise-convolution");
+  EXPECT_EQ(findings[0].module, "layer");
+  EXPECT_EQ(findings[0].ops, std::vector<std::string>{"aten::conv2d"});
+  EXPECT_NE(findings[0].text.find("aten::conv2d in layer (100% of the time): depthwise"), std::string::npos);
+  EXPECT_NE(findings[0].text.find("AI 2 (FLOPs for each byte) under the ridge at 10, at 40% of the roof"),
+            std::string::npos)
+      << findings[0].text;
+  EXPECT_NE(findings[0].reference.find("1807.11164"), std::string::npos);
+  EXPECT_EQ(findings[0].evidence.at("groups"), 96.0);
   EXPECT_EQ(rules_for("aten::conv2d", "1x96x112x112, 96x12x3x3, 96", work, 1'000'000), Rules{"grouped-convolution"});
   // The same work of one group, and a depthwise one past the ridge.
   EXPECT_EQ(rules_for("aten::conv2d", "1x96x112x112, 96x96x3x3, 96", work, 1'000'000), Rules{});
@@ -70,7 +61,7 @@ TEST(Advice, DepthwiseConvolutionsSayTheirIntensityAndTheRidge) {
             Rules{});
 }
 
-TEST(Advice, IsSilentBelowATwentiethOfTheTime) {
+TEST(Findings, IsSilentBelowATwentiethOfTheTime) {
   const Work work = work_of(80'000'000, 40'000'000);
   const auto share = [&](std::int64_t rest_ns) {
     return rules_for("aten::conv2d", "1x96x112x112, 96x1x3x3", work, 1'000'000, rest_ns);
@@ -80,7 +71,7 @@ TEST(Advice, IsSilentBelowATwentiethOfTheTime) {
 }
 
 // G1: c1 + c2 against 2 sqrt(c1 c2): 80 to 64 for a ratio of 4, which is 1.25; of 3 it is 1.155.
-TEST(Advice, UnequalChannelsOfPointwiseConvolutions) {
+TEST(Findings, UnequalChannelsOfPointwiseConvolutions) {
   const Work work = work_of(80'000'000, 40'000'000);
   EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 64x16x1x1", work, 500'000), Rules{"unequal-channels"});
   EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 48x16x1x1", work, 500'000), Rules{});
@@ -88,10 +79,26 @@ TEST(Advice, UnequalChannelsOfPointwiseConvolutions) {
   EXPECT_EQ(rules_for("aten::conv2d", "1x16x112x112, 64x16x1x1", work_of(800'000'000, 40'000'000), 1'600'000), Rules{});
 }
 
-TEST(Advice, ElementWiseOpsThatOnlyMoveBytes) {
+TEST(Findings, ElementWiseOpsThatOnlyMoveBytes) {
   EXPECT_EQ(rules_for("aten::relu", "", per_element(5'000'000, 5'000'000, 40'000'000), 800'000), Rules{"element-wise"});
-  // At 8% of the roof memory is not what takes the time.
-  EXPECT_EQ(rules_for("aten::relu", "", per_element(5'000'000, 5'000'000, 40'000'000), 5'000'000), Rules{});
+  // At 8% of the roof memory is not all that takes the time, but each pass takes as long; short calls are their start.
+  const auto far = findings_of("aten::relu", "", per_element(5'000'000, 5'000'000, 40'000'000), 5'000'000);
+  ASSERT_EQ(far.size(), 1U);
+  EXPECT_NE(far[0].text.find("each a pass over memory of its own, at 8.0% of the roof"), std::string::npos)
+      << far[0].text;
+  EXPECT_EQ(rules_for("aten::relu", "", per_element(5'000, 5'000, 40'000), 15'000), Rules{});
+  // Of such ops a fifth of the time, here 25% and 17%, beside others that are as far from their roofs.
+  // A softmax at 2.7% of its roof has no bound by the roofs, and is one of them, too.
+  const auto beside = [](std::int64_t rest_ns, std::int64_t bytes = 40'000'000) {
+    ProfileBuilder net;
+    net.op("aten::softmax", kModel, per_element(5'000'000, 5'000'000, bytes), 5'000'000);
+    net.op("aten::rest", kModel, work_of(0, rest_ns * 8), rest_ns);
+    net.time(kModel, {5'000'000 + rest_ns});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(beside(15'000'000), Rules{"element-wise"});
+  EXPECT_EQ(beside(25'000'000), Rules{});
+  EXPECT_EQ(beside(15'000'000, 13'500'000), Rules{"element-wise"});
   // A reduction has fewer results; past the ridge arithmetic bounds.
   Work sum = per_element(5'000'000, 5'000'000, 40'000'000);
   sum.output_elements = 1;
@@ -99,19 +106,19 @@ TEST(Advice, ElementWiseOpsThatOnlyMoveBytes) {
   EXPECT_EQ(rules_for("aten::gelu", "", per_element(5'000'000, 800'000'000, 40'000'000), 1'600'000), Rules{});
 }
 
-TEST(Advice, WeightsThatAreReadAgainForEachRow) {
+TEST(Findings, WeightsThatAreReadAgainForEachRow) {
   const Work work = work_of(20'000'000, 40'000'000);
-  const auto advice = advice_of("aten::linear", "1x2000, 5000x2000, 5000", work, 500'000);
-  ASSERT_EQ(advice.size(), 1U);
-  EXPECT_EQ(advice[0].rule, "weights-read-again");
-  EXPECT_NE(advice[0].text.find("each call reads 10M weights for 1 row"), std::string::npos) << advice[0].text;
+  const auto findings = findings_of("aten::linear", "1x2000, 5000x2000, 5000", work, 500'000);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "weights-read-again");
+  EXPECT_NE(findings[0].text.find("each call reads 10M weights for 1 row"), std::string::npos) << findings[0].text;
   // 3,500 rows move as much as the weights; and what is bound by its arithmetic.
   EXPECT_EQ(rules_for("aten::linear", "3500x2000, 5000x2000, 5000", work, 500'000), Rules{});
   EXPECT_EQ(rules_for("aten::linear", "1x2000, 5000x2000", work_of(800'000'000, 40'000'000), 1'600'000), Rules{});
 }
 
 // 1e9 FLOPs take 1,000,000 ns.
-TEST(Advice, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
+TEST(Findings, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
   const auto rules = [](double bf16_peak, std::int64_t time_ns = 1'900'000, std::int64_t bytes = 100,
                         const std::string& shapes = "") {
     ProfileBuilder net;
@@ -143,14 +150,14 @@ TEST(Advice, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
   EXPECT_EQ(beside(1'200'000), Rules{});
 }
 
-TEST(Advice, WhatComputeBoundsNearItsRoof) {
+TEST(Findings, WhatComputeBoundsNearItsRoof) {
   EXPECT_EQ(rules_for("aten::mm", "", work_of(800'000'000, 100), 1'000'000), Rules{"compute-bound"});
   EXPECT_EQ(rules_for("aten::mm", "", work_of(700'000'000, 100), 1'000'000), Rules{});
   EXPECT_EQ(rules_for("aten::mm", "", work_of(800'000'000, 100), 1'000'000, 3'200'000), Rules{});  // not a quarter
 }
 
 // 10,000,000 bytes of DRAM take 100,000 ns.
-TEST(Advice, CodeFarFromAnyRoofWhereTheRestIsNot) {
+TEST(Findings, CodeFarFromAnyRoofWhereTheRestIsNot) {
   Work pooled = per_element(1'000, 1'000, 10'000'000);
   pooled.output_elements = 250;
   const std::int64_t rest_ns = 2'000'000;
@@ -160,7 +167,60 @@ TEST(Advice, CodeFarFromAnyRoofWhereTheRestIsNot) {
   EXPECT_EQ(rules_for("aten::grid_sampler", "", pooled, 2'000'000), Rules{});                // nothing reaches its roof
 }
 
-TEST(Advice, TimeOutsideOpsFromAFifthOn) {
+// All but the softmax is at 8% of its roofs, as on a busy machine; the softmax at 2%, or at 2.1%.
+TEST(Findings, CodeFarBehindTheRestOfTheModel) {
+  const auto rules = [](std::int64_t softmax_ns) {
+    ProfileBuilder net;
+    Work softmax = per_element(1'000, 5'000, 10'000'000);
+    softmax.output_elements = 250;  // of a kind that no other rule knows
+    net.op("aten::softmax", kModel, softmax, softmax_ns);
+    net.op("aten::rest", kModel, work_of(0, 40'000'000), 5'000'000);
+    net.time(kModel, {5'000'000 + softmax_ns});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(rules(5'000'000), Rules{"far-from-roof"});
+  EXPECT_EQ(rules(4'800'000), Rules{});
+}
+
+// Other work interrupted the run that the rows come from: the other runs took as long as the roof explains.
+TEST(Findings, CodeThatWasInterruptedIsNotFarFromItsRoof) {
+  const auto rules = [](std::int64_t others_ns) {
+    ProfileBuilder net;
+    const ModuleId layer = net.module("layer", "Layer");
+    net.op("aten::grid_sampler", layer, work_of(0, 10'000'000), 2'000'000);
+    net.time(layer, {2'000'000, others_ns, others_ns});
+    net.op("aten::rest", kModel, work_of(1'000'000'000, 10), 2'000'000);
+    net.time(kModel, {2'000'000, 2'000'000, 2'000'000});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(rules(2'000'000), Rules{"far-from-roof"});
+  EXPECT_EQ(rules(110'000), Rules{});
+}
+
+// Two ops waste a twentieth and more each; the others do together.
+TEST(Findings, AnOpThatIsFarFromItsRoofHasAFindingOfItsOwn) {
+  ProfileBuilder net;
+  const auto add = [&](const std::string& op, std::int64_t time_ns) {
+    const ModuleId layer = net.module(op, "Layer");
+    net.op("aten::" + op, layer, work_of(0, 2'000'000), time_ns);
+    net.time(layer, {time_ns});
+  };
+  add("softmax", 2'000'000);
+  add("grid_sampler", 1'500'000);
+  for (const std::string op : {"a", "b", "c"}) add(op, 400'000);
+  net.op("aten::rest", kModel, work_of(3'000'000'000, 10), 6'000'000);
+  net.time(kModel, {6'000'000});
+  const auto found = net.derived().findings();
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].id, "far-from-roof/softmax/aten::softmax");
+  EXPECT_EQ(found[0].evidence.at("percent_of_roof"), 1);
+  EXPECT_EQ(found[1].id, "far-from-roof/grid_sampler/aten::grid_sampler");
+  EXPECT_EQ(found[2].ops, (std::vector<std::string>{"aten::a", "aten::b", "aten::c"}));
+  EXPECT_EQ(found[2].evidence.at("percent_of_roof"), 5);  // of all three
+  EXPECT_EQ(found[2].evidence.at("time_per_call_us"), 400);
+}
+
+TEST(Findings, TimeOutsideOpsFromAFifthOn) {
   const auto rules = [](std::int64_t outside_ns) {
     ProfileBuilder net;
     net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
@@ -189,18 +249,25 @@ Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std:
   return rules_of(net.derived_of({run.run}));
 }
 
-TEST(Advice, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
+TEST(Findings, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
   EXPECT_EQ(rules_on_device(10'000, "gemm"), Rules{"idle-device"});
   EXPECT_EQ(rules_on_device(8'000, "gemm"), Rules{});  // busy for 71%
 }
 
 // A matmul whose kernel was built for sm_50 on a card of sm_89.
-TEST(Advice, KernelsOfOlderGenerations) {
+TEST(Findings, KernelsOfOlderGenerations) {
   EXPECT_EQ(rules_on_device(0, "maxwell_sgemm_128x64_nn"), Rules{"older-kernel"});
   EXPECT_EQ(rules_on_device(0, "sm89_xmma_gemm"), Rules{});
 }
 
-TEST(Advice, SizesThatDoNotFillTensorCores) {
+// An H100 ran such kernels for convolutions of images in channels first (tests/data/gpu/h100).
+TEST(Findings, KernelsThatOnlyChangeTheOrderOfChannels) {
+  EXPECT_EQ(rules_on_device(0, "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float>"),
+            Rules{"reordered-channels"});
+  EXPECT_EQ(rules_on_device(0, "sm80_xmma_fprop_implicit_gemm_nhwckrsc_nhwc"), Rules{});
+}
+
+TEST(Findings, SizesThatDoNotFillTensorCores) {
   EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50257x768", DType::fp16), Rules{"tensor-core-multiples"});
   EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50304x768", DType::fp16), Rules{});
   EXPECT_EQ(rules_on_device(0, "gemm", "8x768, 50257x768", DType::fp32), Rules{});
@@ -208,7 +275,7 @@ TEST(Advice, SizesThatDoNotFillTensorCores) {
   EXPECT_EQ(rules_for("aten::linear", "8x768, 50257x768", work_of(500'000'000, 100), 1'000'000), Rules{});
 }
 
-TEST(Advice, EqualSiblingsAreSpokenOfTogether) {
+TEST(Findings, EqualSiblingsAreSpokenOfTogether) {
   ProfileBuilder net;
   for (int i = 0; i < 40; ++i) {  // a fortieth of the time each
     const ModuleId layer = net.module("act" + std::to_string(i), "ReLU");
@@ -216,17 +283,18 @@ TEST(Advice, EqualSiblingsAreSpokenOfTogether) {
     net.time(layer, {800'000});
   }
   const testing::Derived report = net.derived();
-  const auto advice = report.advice();
-  ASSERT_EQ(advice.size(), 1U);
-  EXPECT_EQ(advice[0].module, "act0-39");
-  EXPECT_NE(advice[0].text.find("aten::relu in act0-39 x40 (100% of the time)"), std::string::npos) << advice[0].text;
-  ASSERT_EQ(advice[0].modules.size(), 40U);  // each by itself
-  EXPECT_EQ(advice[0].modules.front(), "act0");
-  EXPECT_EQ(advice[0].modules.back(), "act39");
+  const auto findings = report.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].module, "act0-39");
+  EXPECT_NE(findings[0].text.find("aten::relu in act0-39 x40 (100% of the time)"), std::string::npos)
+      << findings[0].text;
+  ASSERT_EQ(findings[0].modules.size(), 40U);  // each by itself
+  EXPECT_EQ(findings[0].modules.front(), "act0");
+  EXPECT_EQ(findings[0].modules.back(), "act39");
 }
 
 // "x40 and 2 more modules" are 42, and so many are listed.
-TEST(Advice, SaysHowManyModulesItLists) {
+TEST(Findings, SaysHowManyModulesItLists) {
   ProfileBuilder net;
   const auto relu = [&](const std::string& name) {
     const ModuleId layer = net.module(name, "ReLU");
@@ -237,13 +305,13 @@ TEST(Advice, SaysHowManyModulesItLists) {
   relu("head");
   relu("tail");
   const testing::Derived report = net.derived();
-  const auto advice = report.advice();
-  ASSERT_EQ(advice.size(), 1U);
-  EXPECT_NE(advice[0].text.find("act0-39 x40 and 2 more modules"), std::string::npos) << advice[0].text;
-  EXPECT_EQ(advice[0].modules.size(), 42U);
+  const auto findings = report.findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_NE(findings[0].text.find("act0-39 x40 and 2 more modules"), std::string::npos) << findings[0].text;
+  EXPECT_EQ(findings[0].modules.size(), 42U);
 }
 
-TEST(Advice, IsNoneWithoutTimesOrRoofs) {
+TEST(Findings, IsNoneWithoutTimesOrRoofs) {
   ProfileBuilder net;
   net.op("aten::mm", kModel, work_of(800'000'000, 100));
   EXPECT_EQ(rules_of(net.derived()), Rules{});

@@ -1,5 +1,5 @@
 #pragma once
-// Answers what the rules of advice ask about the calls that they may hold for: sizes in shapes, figures as sentences
+// Answers what the rules of findings ask about the calls that they may hold for: sizes in shapes, figures as sentences
 // write them, facts about the calls.
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/advice/advice_rules.h"
+#include "analysis/findings/finding_rules.h"
 #include "core/profile_data.h"
 
 namespace roofprof {
@@ -39,7 +39,7 @@ std::optional<LinearSizes> linear_sizes(const OpBucket& bucket);
 
 }  // namespace roofprof
 
-// ---- The figures that call for an advice, as its sentence writes them.
+// ---- The figures that call for a finding, as its sentence writes them.
 
 namespace roofprof::sentences {
 
@@ -52,30 +52,45 @@ std::string text_of(const NamedFigures& figures, std::string_view name);
 std::string percent_of_roof(const NamedFigures& figures);
 // "12 us", "1.20 ms"
 std::string text_of_microseconds(double us);
+// Returns "stem x3 and 2 more modules": the finding's module, as which `siblings` equal ones count, and its others.
+std::string modules_text(const Finding& finding, std::size_t siblings);
 
 }  // namespace roofprof::sentences
 
-// ---- What the rules of advice ask of the calls that they may hold for.
+// ---- What the rules of findings ask of the calls that they may hold for.
 
 namespace roofprof::cases {
 
 // Ordinary code reaches at least a tenth of the roof, once a call is long compared with the start of an op or a kernel.
 inline constexpr double kFarFromRoof = 10;  // percent
+// Another way of writing the same work gains little from here on.
+inline constexpr double kNearRoof = 75;  // percent
 
-bool is_bound(const AdviceCase& where, BoundKind kind);
-double of_roof(const AdviceCase& where);  // 0-100; 100 where it is not known
-std::int64_t time_of(const AdviceCase& where);
-std::int64_t wasted_in(const AdviceCase& where);
+bool is_bound(const FindingCase& where, BoundKind kind);
+double of_roof(const FindingCase& where);  // 0-100; 100 where it is not known
+std::int64_t time_of(const FindingCase& where);
+std::int64_t wasted_in(const FindingCase& where);
+// Returns the share of the module's own time that other work on the machine took in that run alone.
+double interrupted_share(const FindingCase& where);
+// Returns the time of "(outside ops)", without what other work on the machine took in that run alone.
+std::int64_t outside_ns(const FindingCase& where);
 std::int64_t part_of(std::int64_t ns, double part);
+// Returns the mean time of a call, in nanoseconds.
+double call_ns(const FindingCase& where);
+bool is_in_module(const FindingCase& where, const OpBucket& bucket);
 // Returns the FLOPs per byte above which the arithmetic bounds the op.
-std::optional<double> ridge_of(const AdviceCase& where);
-// Returns the op's intensity, if it is below the ridge.
-std::optional<NamedFigures> under_the_ridge(const AdviceCase& where);
+std::optional<double> ridge_of(const FindingCase& where);
+// Returns the op's intensity and the ridge, if it is below that.
+std::optional<NamedFigures> below_the_ridge(const FindingCase& where);
+// Returns the same, if memory bounds the op.
+std::optional<NamedFigures> under_the_ridge(const FindingCase& where);
 std::string under_the_ridge_text(const NamedFigures& figures);
-std::optional<ConvolutionSizes> convolution(const AdviceCase& where);
-bool ran_on_cpu(const AdviceCase& where);
+std::optional<ConvolutionSizes> convolution(const FindingCase& where);
+bool ran_on_cpu(const FindingCase& where);
 bool ran_compiled(const ProfileData& data);
 bool is_of_cpp(const ProfileData& data);
+// Returns whether a convolution on a CPU takes and makes images in channels first, and is not near its roof.
+bool wants_channels_last(const FindingCase& where);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
 bool may_compile(const ProfileData& data);
 

@@ -1,4 +1,4 @@
-#include "analysis/advice/advice_case.h"
+#include "analysis/findings/finding_case.h"
 
 #include <algorithm>
 #include <array>
@@ -125,42 +125,76 @@ std::string percent_of_roof(const NamedFigures& figures) {
   return (reached < 0.1 ? "under 0.1%" : percent(reached / 100)) + " of the roof";
 }
 
+std::string modules_text(const Finding& finding, std::size_t siblings) {
+  std::string text = display_path(finding.module);
+  if (siblings > 1) text += " x" + std::to_string(siblings);
+  const auto others = std::ssize(finding.modules) - static_cast<std::ptrdiff_t>(siblings);
+  if (others > 0) text += " and " + counted(others, "more module", "more modules");
+  return text;
+}
+
 std::string text_of_microseconds(double us) { return us < 1e3 ? number(us) + " us" : number(us / 1e3) + " ms"; }
 
 }  // namespace roofprof::sentences
 
 namespace roofprof::cases {
 
-bool is_bound(const AdviceCase& where, BoundKind kind) { return where.ops->bound.kind == kind; }
-double of_roof(const AdviceCase& where) { return where.ops->percent_of_roof.value_or(100); }
-std::int64_t time_of(const AdviceCase& where) { return where.ops->time_ns.value_or(0); }
-std::int64_t wasted_in(const AdviceCase& where) { return where.ops->wasted_time_ns.value_or(0); }
+bool is_bound(const FindingCase& where, BoundKind kind) { return where.ops->bound.kind == kind; }
+double of_roof(const FindingCase& where) { return where.ops->percent_of_roof.value_or(100); }
+std::int64_t time_of(const FindingCase& where) { return where.ops->time_ns.value_or(0); }
+std::int64_t wasted_in(const FindingCase& where) { return where.ops->wasted_time_ns.value_or(0); }
+double interrupted_share(const FindingCase& where) {
+  const double share =
+      static_cast<double>(where.calls.longer_ns) / static_cast<double>(std::max<std::int64_t>(where.calls.own_ns, 1));
+  return std::clamp(share, 0.0, 1.0);
+}
+// Other work interrupts code where that spends its time, so as much of it outside of ops as the rest.
+std::int64_t outside_ns(const FindingCase& where) { return part_of(time_of(where), 1 - interrupted_share(where)); }
+
 std::int64_t part_of(std::int64_t ns, double part) { return std::llround(static_cast<double>(ns) * part); }
 
-std::optional<double> ridge_of(const AdviceCase& where) {
+double call_ns(const FindingCase& where) {
+  return static_cast<double>(time_of(where)) / static_cast<double>(where.ops->calls);
+}
+
+bool is_in_module(const FindingCase& where, const OpBucket& bucket) {
+  return where.data->modules[index_of(bucket.owner.module)].path == *where.ops->module;
+}
+
+std::optional<double> ridge_of(const FindingCase& where) {
   const auto* peak = where.data->ceilings.compute_for(where.bucket->dtype);
   const auto memory = memory_roof(*where.bucket, where.data->ceilings);
   if (peak == nullptr || !memory) return std::nullopt;
   return peak->operations_per_second / memory->bytes_per_second;
 }
 
-std::optional<NamedFigures> under_the_ridge(const AdviceCase& where) {
-  if (where.bucket == nullptr || !is_bound(where, BoundKind::memory) || !where.ops->intensity) return std::nullopt;
+std::optional<NamedFigures> under_the_ridge(const FindingCase& where) {
+  return is_bound(where, BoundKind::memory) ? below_the_ridge(where) : std::nullopt;
+}
+
+std::optional<NamedFigures> below_the_ridge(const FindingCase& where) {
+  if (where.bucket == nullptr || !where.ops->intensity) return std::nullopt;
   const auto ridge = ridge_of(where);
   if (!ridge || *where.ops->intensity >= *ridge) return std::nullopt;
   return NamedFigures{{"intensity", *where.ops->intensity}, {"ridge", *ridge}};
 }
 
 std::string under_the_ridge_text(const NamedFigures& figures) {
-  return "AI " + sentences::text_of(figures, "intensity") + " under the ridge at " +
+  return "AI " + sentences::text_of(figures, "intensity") + " (FLOPs for each byte) under the ridge at " +
          sentences::text_of(figures, "ridge");
 }
 
-std::optional<ConvolutionSizes> convolution(const AdviceCase& where) {
+std::optional<ConvolutionSizes> convolution(const FindingCase& where) {
   return where.bucket == nullptr ? std::nullopt : convolution_sizes(*where.bucket);
 }
 
-bool ran_on_cpu(const AdviceCase& where) { return !where.data->device_timed && where.data->device.starts_with("cpu"); }
+bool ran_on_cpu(const FindingCase& where) { return !where.data->device_timed && where.data->device.starts_with("cpu"); }
+
+bool wants_channels_last(const FindingCase& where) {
+  return where.bucket != nullptr && where.bucket->channels_first && ran_on_cpu(where) &&
+         where.ops->op->find("conv") != std::string::npos && is_floating(where.bucket->dtype) &&
+         of_roof(where) < kNearRoof;
+}
 
 bool ran_compiled(const ProfileData& data) {
   return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||

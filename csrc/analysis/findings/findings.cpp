@@ -1,0 +1,347 @@
+#include "analysis/findings/findings.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/derivations.h"
+#include "analysis/device_coverage.h"
+#include "analysis/findings/finding_case.h"
+#include "analysis/findings/finding_rules.h"
+#include "analysis/findings/of_modules.h"
+#include "analysis/hotspots.h"
+#include "analysis/siblings/siblings.h"
+#include "core/median.h"
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+using ModuleAndOp = std::pair<std::string_view, std::string_view>;
+
+struct Held {
+  FindingCase where;
+  FindingReason reason;
+  std::vector<std::string> members;  // paths of the modules that it is about
+};
+
+std::int64_t weight_of(const OpBucket& bucket) { return bucket.time_ns.value_or(bucket.work.bytes()); }
+
+std::map<ModuleAndOp, const OpBucket*> largest_buckets(const ProfileData& data) {
+  std::map<ModuleAndOp, const OpBucket*> largest;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.costed) continue;
+    const OpBucket*& known = largest[{data.modules[index_of(bucket.owner.module)].path, bucket.op}];
+    if (known == nullptr || weight_of(bucket) > weight_of(*known)) known = &bucket;
+  }
+  return largest;
+}
+
+// Returns whether cuDNN's kernel brings the channels last for a convolution, or first again.
+bool reorders_channels(std::string_view name) {
+  return name.find("nchwToNhwc") != std::string_view::npos || name.find("nhwcToNchw") != std::string_view::npos;
+}
+
+std::map<ModuleAndOp, KernelsOfOp> kernels_of_ops(const ProfileData& data) {
+  std::map<ModuleAndOp, KernelsOfOp> found;
+  for (const auto& kernel : data.kernels) {
+    auto& known = found[{data.modules[index_of(kernel.owner.module)].path, kernel.op}];
+    if (reorders_channels(kernel.name)) known.reordered_ns = saturating_add(known.reordered_ns, kernel.total_ns);
+    if (is_for_older_generation(kernel, data) && (known.older == nullptr || kernel.total_ns > known.older->total_ns)) {
+      known.older = &kernel;
+    }
+  }
+  return found;
+}
+
+std::int64_t in_run(const std::vector<std::int64_t>& runs_ns, std::int64_t run) {
+  return run < 0 || std::cmp_greater_equal(run, runs_ns.size()) ? 0 : runs_ns[static_cast<std::size_t>(run)];
+}
+
+std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData& data) {
+  constexpr std::array<std::string_view, 4> kReads = {"aten::_local_scalar_dense", "aten::item", "aten::is_nonzero",
+                                                      "aten::nonzero"};
+  std::map<std::string_view, CallsInModule> found;
+  for (const auto& bucket : data.ops) {
+    auto& calls = found[data.modules[index_of(bucket.owner.module)].path];
+    calls.ops = saturating_add(calls.ops, bucket.calls);
+    if (std::ranges::find(kReads, bucket.op) != kReads.end())
+      calls.reads_on_host = saturating_add(calls.reads_on_host, bucket.calls);
+  }
+  for (const auto& time : data.times) {
+    const auto& module = data.modules[index_of(time.owner.module)];
+    auto& calls = found[module.path];
+    const std::int64_t own_ns = in_run(time.self_ns, data.runs.chosen);
+    calls.own_ns = saturating_add(calls.own_ns, own_ns);
+    const auto usual_ns = static_cast<std::int64_t>(median(time.self_ns));
+    calls.longer_ns = saturating_add(calls.longer_ns, std::max<std::int64_t>(own_ns - usual_ns, 0));
+    if (time.owner.phase == Phase::forward) {
+      calls.forwards = saturating_add(calls.forwards, time.calls);
+    }
+    if (module.parent >= 0) {
+      auto& around = found[data.modules[index_of(module.parent)].path];
+      around.modules_inside = saturating_add(around.modules_inside, time.calls);
+    }
+  }
+  return found;
+}
+
+// Returns whether the row is the model's. Code around the model is the user's, and few rules apply to it.
+bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
+
+// Returns a row for the device as a whole if it waited; its idle time belongs to no module.
+std::optional<GroupRow> idle_device(const Figures& total) {
+  if (!total.idle_ns || *total.idle_ns <= 0) return std::nullopt;
+  GroupRow row;
+  row.module = "";
+  row.op = std::string(kIdleDevice);
+  row.time_ns = row.wasted_time_ns = total.idle_ns;
+  row.utilization = total.utilization;
+  return row;
+}
+
+// Returns "features.3" of the modules in it and below it; "" where the model alone holds all of them.
+std::string common_path(const std::vector<std::string>& paths) {
+  std::string common = paths.empty() ? "" : paths.front();
+  for (const auto& path : paths) {
+    while (!common.empty() && path != common && !path.starts_with(common + ".")) {
+      const auto dot = common.rfind('.');
+      common.resize(dot == std::string::npos ? 0 : dot);
+    }
+  }
+  return common;
+}
+
+// An op is named where it is the only one: which of several are long enough may differ from run to run.
+std::string id_of(const Finding& finding) {
+  std::string id = finding.rule;
+  if (const auto path = common_path(finding.modules); !path.empty()) id += "/" + path;
+  if (finding.ops.size() == 1 && !finding.ops.front().starts_with('(')) id += "/" + finding.ops.front();
+  return id;
+}
+
+// The map has a line of the user's code for each module's path: that of the module's forward, or of the nearest forward
+// around it, past forwards of torch itself; none where that one's line is not known.
+using Sources = std::map<std::string_view, std::string_view>;
+
+Sources sources_of(const ProfileData& data) {
+  Sources sources;
+  for (const auto& module : data.modules) {
+    const bool is_users = module.has_forward && !module.forward_of_torch && module.type != kRegionType;
+    const bool is_last = is_users || !module.source.empty() || module.parent < 0;
+    sources.try_emplace(module.path, is_last ? module.source : sources[data.modules[index_of(module.parent)].path]);
+  }
+  return sources;
+}
+
+// The line of the user's code: that of the modules' longest kernel of compiled code; else the forward that is around
+// each of them, or around all of them.
+std::optional<std::string> source_of(const Finding& finding, const ProfileData& data, const Sources& sources) {
+  for (const auto& kernel : data.compiled_kernels) {
+    const auto& path = data.modules[index_of(kernel.owner.module)].path;
+    if (!kernel.source.empty() && std::ranges::find(finding.modules, path) != finding.modules.end())
+      return kernel.source;
+  }
+  const auto source_at = [&](std::string_view path) {
+    const auto found = sources.find(path);
+    return found == sources.end() ? std::string_view() : found->second;
+  };
+  std::set<std::string_view> each;
+  for (const auto& path : finding.modules) each.insert(source_at(path));
+  const auto source = each.size() == 1 ? *each.begin() : source_at(common_path(finding.modules));
+  return source.empty() ? std::nullopt : std::optional<std::string>(source);
+}
+
+Finding describe(const FindingRule& rule, std::vector<Held> held) {
+  std::ranges::stable_sort(held, std::greater(), [](const Held& h) { return h.reason.at_stake_ns; });
+  const Held& largest = held.front();
+  Finding finding;
+  finding.rule = rule.name;
+  finding.module = *largest.where.ops->module;
+  finding.op = *largest.where.ops->op;
+  finding.bound = to_string(largest.where.ops->bound);
+  std::set<std::string> seen_ops;
+  std::set<std::string> seen_modules;
+  for (const auto& [where, reason, members] : held) {
+    if (seen_ops.insert(*where.ops->op).second) finding.ops.push_back(*where.ops->op);
+    if (seen_modules.insert(*where.ops->module).second)
+      finding.modules.insert(finding.modules.end(), members.begin(), members.end());
+  }
+  std::string subject = rule.about.empty() ? listed(finding.ops, kNamed) : std::string(rule.about);
+  if (rule.names_modules) subject += " in " + sentences::modules_text(finding, largest.members.size());
+
+  double taken_ns = 0;
+  double bounded_ns = 0;  // of those with a lower bound
+  double least_ns = 0;
+  double calls = 0;
+  for (const auto& [where, reason, members] : held) {
+    const auto time_ns = static_cast<double>(where.ops->time_ns.value_or(0));
+    taken_ns += time_ns;
+    calls += static_cast<double>(where.ops->calls);
+    if (!where.ops->lower_bound_time_ns) continue;
+    bounded_ns += time_ns;
+    least_ns += static_cast<double>(*where.ops->lower_bound_time_ns);
+  }
+  auto figures = largest.reason.figures;
+  for (auto& [name, value] : figures) {  // those that a sentence about all of them can have
+    if (name == "percent_of_roof" && bounded_ns > 0) value = 100 * least_ns / bounded_ns;
+    if (name == "time_per_call_us") value = taken_ns / calls / 1e3;
+  }
+  if (largest.where.ops->op != kIdleDevice) {  // whose time is none of the total's
+    const auto all_ns = static_cast<double>(largest.where.total->time_ns.value_or(0));
+    figures.emplace_back("percent_of_time", 100 * taken_ns / all_ns);
+    subject += " (" + percent(taken_ns / all_ns) + " of the time)";
+  }
+  auto said = rule.sentence(largest.where, figures);
+  finding.evidence = {figures.begin(), figures.end()};
+  finding.text = subject + ": " + said.what;
+  finding.action = std::move(said.action);
+  if (const std::string_view code = said.try_it.empty() ? rule.try_it : said.try_it; !code.empty())
+    finding.try_it = code;
+  finding.reference = rule.reference;
+  return finding;
+}
+
+// Parts the cases of a rule: one finding for each op that takes enough by itself, where the rule wants that, and one
+// for all others.
+std::vector<std::vector<Held>> parts_of(const FindingRule& rule, std::vector<Held> held, double least_ns) {
+  std::vector<std::vector<Held>> parts;
+  std::map<std::string_view, std::int64_t> at_stake_ns;
+  if (rule.each_op_alone) {
+    for (const auto& one : held) at_stake_ns[*one.where.ops->op] += one.reason.at_stake_ns;
+  }
+  for (const auto& of_op : at_stake_ns) {
+    if (static_cast<double>(of_op.second) < least_ns) continue;
+    const auto is_of_op = [&](const Held& one) { return *one.where.ops->op == of_op.first; };
+    const auto others = std::stable_partition(held.begin(), held.end(), is_of_op);
+    parts.emplace_back(std::make_move_iterator(held.begin()), std::make_move_iterator(others));
+    held.erase(held.begin(), others);
+  }
+  if (!held.empty()) parts.push_back(std::move(held));
+  return parts;
+}
+
+double middle_of(const Finding& finding) {
+  return (static_cast<double>(finding.gain_low_ns) + static_cast<double>(finding.gain_high_ns)) / 2;
+}
+
+}  // namespace
+
+std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
+                                 const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
+                                 const Figures& total) {
+  record_derivation("findings", data);
+  if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
+  const ProfileData& folded = *folding.data;
+  std::vector<GroupRow> cases;
+  std::ranges::copy_if(ops, std::back_inserter(cases), [](const GroupRow& row) { return row.time_ns.value_or(0) > 0; });
+  if (auto idle = idle_device(total)) cases.push_back(std::move(*idle));
+  const auto buckets = largest_buckets(folded);
+  const auto kernels = kernels_of_ops(folded);
+  const auto calls = calls_inside_modules(folded);
+  const bool compiled = cases::ran_compiled(folded);
+  std::map<std::string_view, std::vector<std::string>> members;
+  for (std::size_t id = 0; id < folding.modules.size(); ++id) {
+    auto& paths = members[folded.modules[id].path];
+    for (const ModuleId member : folding.modules[id].members) paths.push_back(data.modules[index_of(member)].path);
+  }
+  const auto found_in = []<class Key, class Value>(const std::map<Key, Value>& map, const Key& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? Value{} : found->second;
+  };
+  std::vector<Finding> findings;
+  std::set<std::string> unused;
+  if (auto finding = finding_on_unused(data, rows, total)) {
+    unused.insert(finding->modules.begin(), finding->modules.end());
+    findings.push_back(std::move(*finding));
+  }
+  const auto is_unused = [&](const std::string& path) {
+    return std::ranges::any_of(unused, [&](const auto& one) { return path == one || path.starts_with(one + "."); });
+  };
+
+  // Each case gets one sentence, from the first rule that holds for it.
+  std::map<const FindingRule*, std::vector<Held>> held;
+  TimeToCompile to_compile;
+  for (const auto& row : cases) {
+    if (!members[*row.module].empty() && is_unused(members[*row.module].front())) continue;
+    const ModuleAndOp op(*row.module, *row.op);
+    const FindingCase where{.data = &folded,
+                            .ops = &row,
+                            .bucket = found_in(buckets, op),
+                            .kernels = found_in(kernels, op),
+                            .calls = found_in(calls, op.first),
+                            .total = &total,
+                            .compiled = compiled};
+    const bool compiling_changes_it = is_of_model(row) && to_compile.add(where);
+    for (const auto& rule : finding_rules()) {
+      if (!rule.around_model && !is_of_model(row)) continue;
+      if (auto reason = rule.reason(where)) {
+        if (compiling_changes_it) to_compile.cases.emplace(rule.name, *row.op);
+        held[&rule].push_back({where, std::move(*reason), members[*row.module]});
+        break;
+      }
+    }
+  }
+  const auto rule_of = [&](std::string_view name) {
+    return std::ranges::find(held, name, [](const auto& of_rule) { return of_rule.first->name; });
+  };
+  if (const auto outside = rule_of(kOutsideRule), brief = rule_of(kShortCalls);
+      outside != held.end() && brief != held.end()) {
+    std::ranges::move(brief->second, std::back_inserter(outside->second));
+    held.erase(brief);
+  }
+  // Without what interrupted the run that the rows come from: the time outside of ops is held against that.
+  std::int64_t usual_ns = *total.time_ns;
+  for (const auto& [_, in_module] : calls) usual_ns -= in_module.longer_ns;
+  for (auto& [rule, cases_of_rule] : held) {
+    const bool outside = rule->name == kOutsideRule || rule->name == kShortCalls;
+    const std::int64_t all_ns = outside ? usual_ns : *total.time_ns;
+    const double least_ns = rule->least_share * static_cast<double>(all_ns);
+    for (auto& part : parts_of(*rule, std::move(cases_of_rule), least_ns)) {
+      std::int64_t at_stake_ns = 0;
+      for (const auto& one : part) at_stake_ns = saturating_add(at_stake_ns, one.reason.at_stake_ns);
+      if (static_cast<double>(at_stake_ns) < least_ns) continue;
+      findings.push_back(describe(*rule, std::move(part)));
+      complete(findings.back(), rule->gain, at_stake_ns, data, total);
+      if (rule->calls_less_often) {
+        auto& high_ns = findings.back().gain_high_ns;
+        high_ns = std::min(saturating_add(high_ns, to_compile.outside_ns), *total.time_ns);
+      }
+    }
+  }
+  if (auto finding = finding_on_fusion(data, lines, rows, total)) findings.push_back(std::move(*finding));
+  state_what_compiling_brings(findings, to_compile, data, total);
+  const auto sources = sources_of(data);
+  for (auto& finding : findings) {
+    finding.id = id_of(finding);
+    finding.source = source_of(finding, data, sources);
+  }
+  std::ranges::stable_sort(findings, std::greater(), middle_of);
+  if (findings.size() > kMostFindings) findings.resize(kMostFindings);
+  return findings;
+}
+
+void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
+              const Figures& total) {
+  const auto idle_ns = finding.rule == kIdleRule ? total.idle_ns.value_or(0) : 0;
+  const auto most_ns = saturating_add(total.time_ns.value_or(0), idle_ns);
+  const auto share = [&](double part) { return std::min(cases::part_of(at_stake_ns, part), most_ns); };
+  finding.gain_low_ns = share(gain.low);
+  finding.gain_high_ns = share(gain.high);
+  finding.basis = gain.basis;
+  finding.confidence = gain.confidence;
+  finding.because = gain.because;
+  if (cases::is_of_cpp(data) || (finding.try_it == kCompileIt && !cases::may_compile(data))) finding.try_it.reset();
+  constexpr std::array<std::string_view, 4> kDoubtful = {"machine-busy", "roofs-busy", "roofs-doubtful", "timed-once"};
+  const auto doubt = std::ranges::find_if(
+      data.notes, [&](const Note& note) { return std::ranges::find(kDoubtful, note.code) != kDoubtful.end(); });
+  if (doubt == data.notes.end() || finding.confidence == Confidence::low) return;
+  finding.confidence = finding.confidence == Confidence::high ? Confidence::medium : Confidence::low;
+  finding.because += ", but see the note " + doubt->code;
+}
+
+}  // namespace roofprof

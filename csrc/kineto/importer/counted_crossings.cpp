@@ -1,0 +1,90 @@
+#include "kineto/importer/counted_crossings.h"
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "core/phrases.h"
+
+namespace roofprof {
+
+namespace {
+
+struct CountedOp {
+  std::int64_t calls = 0;
+  Crossings crossings;
+};
+
+// The path of the module, the op's name, type and shapes.
+using CountedOps = std::map<std::tuple<std::string_view, std::string_view, DType, std::string_view>, CountedOp>;
+
+CountedOps::key_type key_of(const OpBucket& op, const ProfileData& data) {
+  return {data.modules[index_of(op.owner.module)].path, op.op, op.dtype, op.shapes};
+}
+
+CountedOps ops_of_model(const ProfileData& counted) {
+  CountedOps ops;
+  for (const auto& op : counted.ops) {
+    auto& known = ops[key_of(op, counted)];
+    known.calls += op.calls;
+    add_crossings(known.crossings, op.crossings);
+  }
+  return ops;
+}
+
+// Ops that the counted call lacks may have this share of the recorded bytes.
+constexpr double kMostLacking = 0.05;
+
+// The trace's ops in the model that the counted call lacks.
+struct Lacking {
+  std::int64_t bytes = 0;
+  std::int64_t of_bytes = 0;  // of all ops in the model
+  const OpBucket* largest = nullptr;
+
+  void add(const OpBucket& op) {
+    bytes = saturating_add(bytes, op.work.bytes());
+    if (largest == nullptr || op.work.bytes() > largest->work.bytes()) largest = &op;
+  }
+  double share() const { return of_bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(of_bytes) : 0; }
+  std::string sentence(const ProfileData& data) const {
+    return "the counted call of the model lacks ops with " + percent(share()) +
+           " of the recorded bytes, most of these of " + largest->op + " of " + shown(largest->shapes) + " (" +
+           std::string(name_of(largest->dtype)) + ") in " +
+           display_path(data.modules[index_of(largest->owner.module)].path);
+  }
+};
+
+}  // namespace
+
+std::string take_crossings(ProfileData& data, const ProfileData& counted) {
+  constexpr std::string_view kNotKnown = "fused bytes and the fused bound are not known: ";
+  if (!counted.crossings_known) return std::string(kNotKnown) + "the model was not counted op by op";
+  const auto ops = ops_of_model(counted);
+  std::vector<Crossings> crossings;
+  crossings.reserve(data.ops.size());
+  Lacking lacking;
+  for (const auto& op : data.ops) {
+    auto& of_op = crossings.emplace_back(crossing_whole(op.work.read_bytes, op.work.write_bytes));
+    if (!op.costed || op.work.bytes() == 0 || !is_within(op.owner.module, kModel, data.modules)) continue;
+    if (op.owner.phase != Phase::forward)
+      return std::string(kNotKnown) + "the trace has a backward, which the counted call of the model has not";
+    lacking.of_bytes = saturating_add(lacking.of_bytes, op.work.bytes());
+    const auto known = ops.find(key_of(op, data));
+    if (known == ops.end() || known->second.calls <= 0) {
+      lacking.add(op);
+      continue;
+    }
+    const double times = static_cast<double>(op.calls) / static_cast<double>(known->second.calls);
+    of_op = scaled(known->second.crossings, times);
+  }
+  if (lacking.share() > kMostLacking)
+    return std::string(kNotKnown) + lacking.sentence(data) + "; give inputs of the recorded shapes and types";
+  for (std::size_t i = 0; i < crossings.size(); ++i) data.ops[i].crossings = std::move(crossings[i]);
+  data.crossings_known = true;
+  if (lacking.largest == nullptr) return {};
+  return lacking.sentence(data) + "; in fused bytes these cross every boundary whole";
+}
+
+}  // namespace roofprof

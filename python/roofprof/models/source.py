@@ -1,0 +1,95 @@
+"""Lines of the user's code, as reports name them: short, and without the folders of the machine."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def line_of(file: str, number: int | str) -> str:
+    """Return "FILE:LINE", FILE below the folder that it is imported from or the current one; "": it is no file."""
+    return f"{name}:{number}" if (name := _short(file)) else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _short(file: str) -> str:
+    try:
+        path, here = Path(file).absolute(), Path.cwd()
+        if not path.is_file():  # code of exec, of a notebook's cell, generated code
+            return ""
+    except (OSError, ValueError):  # the current folder is gone, or the file must not be looked at
+        return ""
+    known = [Path(entry) for entry in sys.path if entry and isinstance(entry, str)]
+    folders = [folder for folder in (here, *known) if path.is_relative_to(folder)]
+    return path.relative_to(max(folders, key=lambda folder: len(folder.parts))).as_posix() if folders else path.name
+
+
+# ---- forwards
+
+
+def line_of_forward(kind: type, forward: Any) -> str:
+    """Return where a module's forward is written, "FILE:LINE".
+
+    "" where it is torch's own, generated or not Python's, and where it is not certain: behind a decorator that does not
+    name what it wraps.
+
+    kind: the module's class; forward: what it has in the class, or of its own.
+    """
+    if str(getattr(forward, "__module__", "")).startswith("torch."):
+        return ""
+    function = _written(kind, forward)
+    if function is None:
+        return ""
+    code = function.__code__
+    return "" if _is_of_library(code.co_filename) else line_of(code.co_filename, code.co_firstlineno)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_of_library(file: str) -> bool:
+    """Return whether Python or torch brings the file: what wraps a forward there says nothing of the user's code."""
+    path = Path(file)
+    of_python = path.is_relative_to(sysconfig.get_path("stdlib")) and "-packages" not in file
+    return of_python or any(path.is_relative_to(folder) for folder in torch.__path__)
+
+
+_MOST_WRAPPERS = 1000  # around a forward; more are taken for an endless loop
+
+
+def _written(kind: type, forward: Any) -> types.FunctionType | None:
+    """Return the function that somebody wrote as the forward; None where that is not certain."""
+    function = forward
+    for _ in range(_MOST_WRAPPERS):
+        if hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, types.MethodType):
+            function = function.__func__
+        else:
+            break
+    else:
+        return None
+    if not isinstance(function, types.FunctionType):
+        return None
+    if any(function.__qualname__ == f"{base.__qualname__}.{function.__name__}" for base in kind.__mro__):
+        return function
+    # A function of its own: where it holds others, it may be a wrapper of one of them.
+    return None if any(_held(function)) else function
+
+
+def _held(function: types.FunctionType) -> Iterator[Any]:
+    """Yield the functions and objects like functions that a function closes over."""
+    for cell in function.__closure__ or ():
+        try:
+            held = cell.cell_contents
+        except ValueError:  # nothing was assigned yet
+            continue
+        if isinstance(held, (types.FunctionType, types.MethodType, functools.partial, functools.partialmethod)):
+            yield held
