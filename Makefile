@@ -77,7 +77,7 @@ cpp-tests: build $(VENV)/.has-test
 	$(BIN)/cmake -S . -B $(BUILD) -DROOFPROF_TESTS=ON
 	$(BIN)/cmake --build $(BUILD)
 
-# How many processes share the Python tests of the core.
+# How many processes share the Python tests.
 WORKERS ?= 2
 # Of the Python tests those that measure this machine come last, one after the other.
 SLOWNESS = $(if $(SLOW),,and not slow)
@@ -93,7 +93,8 @@ test-integrations: cpp-tests $(VENV)/.has-integrations  ## pytest with trackers,
 	@test ! -x $(BUILD)/tests/cpp/metric_sets_of || $(MAKE) --no-print-directory --silent build/cupti-13.0/.fetched
 	@$(MAKE) --no-print-directory --silent build/torchdrive/.fetched
 	$(say) "integrations"
-	$(BIN)/python -m pytest -m "integration $(SLOWNESS)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "integration and not measuring $(SLOWNESS)" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "integration and measuring $(SLOWNESS)" $(PYTEST_ARGS) || test $$? = 5  # none was picked
 
 .PHONY: test-measuring
 test-measuring: cpp-tests  # of the tests, those that measure this machine
