@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,9 +20,10 @@ void expect_measured(const Provenance& provenance) {
   EXPECT_NE(provenance.method.find("thread"), std::string::npos) << provenance.method;
   EXPECT_NE(provenance.method.find("best of"), std::string::npos) << provenance.method;
   EXPECT_EQ(provenance.date.size(), std::string("2024-02-29").size()) << provenance.date;
-  ASSERT_TRUE(provenance.spread);
-  EXPECT_GE(*provenance.spread, 0);
-  EXPECT_LE(*provenance.spread, 1);
+  // A busy machine has time for one round alone, which has no spread.
+  EXPECT_EQ(!provenance.spread, std::regex_search(provenance.method, std::regex("best of 1\\b"))) << provenance.method;
+  EXPECT_GE(provenance.spread.value_or(0), 0);
+  EXPECT_LE(provenance.spread.value_or(0), 1);
 }
 
 // One line for each dtype that is tried, in this order, then for bandwidths and for each round, whose number follows
