@@ -10,9 +10,11 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "analysis/derivations.h"
 #include "analysis/rows.h"
+#include "analysis/siblings/new_ids.h"
 #include "core/fields.h"
 #include "core/median.h"
 
@@ -251,17 +253,11 @@ namespace {
 
 // ---- the folded profile
 
-template <class Items>
-void move_to(Items& items, const std::vector<ModuleId>& new_ids) {
-  for (auto& item : items) item.owner.module = new_ids[index_of(item.owner.module)];
-}
-
-std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times, const std::vector<ModuleId>& new_ids) {
+std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times) {
   std::map<ModuleId, DeviceTime> sums;
   for (const auto& time : times) {
-    const auto module = new_ids[index_of(time.module)];
-    auto& sum = sums[module];
-    sum.module = module;
+    auto& sum = sums[time.module];
+    sum.module = time.module;
     sum.busy_ns = saturating_add(sum.busy_ns, time.busy_ns);
     sum.idle_ns = saturating_add(sum.idle_ns, time.idle_ns);
     sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
@@ -273,18 +269,28 @@ std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times, const std
 }
 
 // The memory of equal siblings together, the largest first.
-std::vector<AliveMemory> added_up(const std::vector<AliveMemory>& alive, const std::vector<ModuleId>& new_ids) {
+std::vector<AliveMemory> added_up(const std::vector<AliveMemory>& alive) {
   std::vector<AliveMemory> sums;
   std::map<std::tuple<MemoryCategory, ModuleId, Phase, bool>, std::size_t> place_of;
   for (const auto& one : alive) {
-    const auto module = new_ids[index_of(one.module)];
-    const auto [place, is_new] = place_of.try_emplace({one.category, module, one.phase, one.before}, sums.size());
-    if (is_new) sums.push_back({one.category, module, one.phase, one.before});
+    const auto [place, is_new] = place_of.try_emplace({one.category, one.module, one.phase, one.before}, sums.size());
+    if (is_new) sums.push_back({one.category, one.module, one.phase, one.before});
     auto& sum = sums[place->second];
     sum.storages = saturating_add(sum.storages, one.storages);
     sum.bytes = saturating_add(sum.bytes, one.bytes);
   }
   std::ranges::stable_sort(sums, std::greater(), &AliveMemory::bytes);
+  return sums;
+}
+
+// The parts of a kernel that equal siblings have together, the largest first.
+std::vector<KernelPart> added_up(const std::vector<KernelPart>& parts) {
+  std::vector<KernelPart> sums;
+  for (const auto& part : parts) {
+    const auto known = std::ranges::find(sums, part.module, &KernelPart::module);
+    known == sums.end() ? sums.push_back(part) : void(known->share += part.share);
+  }
+  std::ranges::stable_sort(sums, std::greater(), &KernelPart::share);
   return sums;
 }
 
@@ -404,17 +410,12 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
   for (auto& module : modules) {  // regions may come after what runs in them
     if (module.compiled_region >= 0) module.compiled_region = new_ids[index_of(module.compiled_region)];
   }
-  move_to(folded_data->ops, new_ids);
-  move_to(folded_data->times, new_ids);
-  move_to(folded_data->kernels, new_ids);
-  move_to(folded_data->compiled_kernels, new_ids);
-  for (auto& kernel : folded_data->compiled_kernels) {
-    for (auto& part : kernel.parts) part.module = new_ids[index_of(part.module)];
-  }
-  move_to(folded_data->module_counters, new_ids);
-  move_to(folded_data->collectives.exposed_in, new_ids);
-  folded_data->device_times = added_up(folded_data->device_times, new_ids);
-  folded_data->alive_at_peak = added_up(folded_data->alive_at_peak, new_ids);
+  renumber_modules(*folded_data, new_ids);
+  for (auto& kernel : folded_data->compiled_kernels) kernel.parts = added_up(kernel.parts);
+  folded_data->device_times = added_up(folded_data->device_times);
+  folded_data->alive_at_peak = added_up(folded_data->alive_at_peak);
+  // Medians over ranks do not add up: add_mean_over_ranks has those of equal siblings.
+  if (auto* merged = std::get_if<MergedRanks>(&folded_data->kind)) merged->modules.clear();
   return folding;
 }
 

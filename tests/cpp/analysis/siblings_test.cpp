@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "analysis/memory_rows.h"
 #include "support/profile_builder.h"
 
 namespace roofprof {
@@ -183,6 +186,67 @@ TEST(Siblings, ADevicesTimesFoldToo) {
   EXPECT_EQ(groups[0].mean().busy_ns, 300 + (4 + 7 + 10) / 3);
   EXPECT_EQ(groups[0].mean().idle_ns, 100);
   EXPECT_DOUBLE_EQ(*groups[0].mean().utilization, 100.0 * 921 / 1'221);
+}
+
+// Three equal layers, and everything that can name a module names the last one of each, whose number the folded profile
+// has not.
+ProfileData with_all_kinds_of_places() {
+  Layers net;
+  for (int i = 0; i < 3; ++i) net.add(std::to_string(i), 1'000);
+  ProfileData data = net.data;
+  const auto last = static_cast<ModuleId>(data.modules.size() - 1);
+  data.alive_at_peak.push_back({MemoryCategory::parameters, last, Phase::forward, true, 1, 8});
+  data.memory_timeline = {.ops_per_point = 1, .peak_point = 0, .points = {{8, last, Phase::backward}}};
+  KernelBucket kernel;
+  kernel.owner.module = last;
+  data.kernels = {kernel};
+  CompiledKernel compiled;
+  compiled.owner.module = net.list;
+  compiled.parts = {{last - 3, 0.3}, {last - 1, 0.25}, {last, 0.45}};
+  data.compiled_kernels = {compiled};
+  data.device_times = {{last, 1, 0, 1}, {last - 3, 2, 0, 2}};
+  data.module_counters = {{{last - 6}, {}}, {{last - 3}, {}}, {{last}, {}}};
+  data.collectives.groups = {{}};
+  data.collectives.collectives = {{.bucket = 0, .group = 0}};
+  data.collectives.exposed_in = {{.collective = 0, .owner = {last}}};
+  data.events.kept = true;
+  data.events.names = {"op"};
+  data.events.host = {{.id = 1, .owner = {last}, .name = 0}};
+  data.events.device = {{.name = 0, .owner = {last}}};
+  MergedRanks merged;
+  merged.ranks.resize(1);
+  merged.modules = {{last, {}}};
+  data.kind = merged;
+  return data;
+}
+
+TEST(Siblings, EverythingThatNamesAModuleNamesTheOneThatItIsFoldedInto) {
+  const auto profile = std::make_shared<const ProfileData>(with_all_kinds_of_places());
+  ASSERT_NO_THROW(check_consistent(*profile));
+  const auto folding = fold_siblings(profile);
+  const ProfileData& folded = *folding.data;
+  ASSERT_EQ(folded.modules.back().path, "layers.0-2.mlp");
+  const auto mlp = static_cast<ModuleId>(folded.modules.size() - 1);
+  EXPECT_NO_THROW(check_consistent(folded));  // nothing names a module that is not there
+  EXPECT_EQ(folded.ops.back().owner.module, mlp);
+  EXPECT_EQ(folded.alive_at_peak.front().module, mlp);
+  EXPECT_EQ(folded.memory_timeline.points.front().module, mlp);
+  EXPECT_EQ(memory_moments(folded).front().module, "layers.0-2.mlp");
+  EXPECT_EQ(folded.kernels.front().owner.module, mlp);
+  EXPECT_EQ(folded.module_counters.back().owner.module, mlp);
+  EXPECT_EQ(folded.collectives.exposed_in.front().owner.module, mlp);
+  EXPECT_EQ(folded.events.host.front().owner.module, mlp);
+  EXPECT_EQ(folded.events.device.front().owner.module, mlp);
+  // What equal siblings have of one thing is one sum.
+  ASSERT_EQ(folded.device_times.size(), 1U);
+  EXPECT_EQ(folded.device_times.front(), (DeviceTime{mlp, 3, 0, 3}));
+  const auto& parts = folded.compiled_kernels.front().parts;
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].module, mlp);
+  EXPECT_DOUBLE_EQ(parts[0].share, 0.3 + 0.45);
+  EXPECT_EQ(parts[1].module, mlp - 1);  // the norm
+  EXPECT_DOUBLE_EQ(parts[1].share, 0.25);
+  EXPECT_TRUE(folded.merged()->modules.empty());  // a median over ranks is no sum
 }
 
 TEST(Siblings, WhereNothingIsEqualTheRowsAreTheReports) {
