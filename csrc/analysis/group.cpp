@@ -83,23 +83,15 @@ class Groups {
       }
     }
     if (regions.empty()) return;
-    std::set<std::pair<Owner, std::string_view>> launched;
-    for (const auto& kernel : data_.kernels) {
-      if (kernel.bucket < 0) {
-        launched.emplace(kernel.owner, kernel.op);
-      } else {
-        const auto& op = data_.ops[static_cast<std::size_t>(kernel.bucket)];
-        launched.emplace(op.owner, op.op);
-      }
-    }
     for (const auto& bucket : data_.ops) {
-      const bool timed = data_.device_timed ? launched.contains({bucket.owner, bucket.op}) : bucket.time_ns.has_value();
-      const auto* region = timed || is_time_of_region(bucket.op) ? nullptr : region_of(bucket.owner, regions);
+      const auto* region =
+          ran_itself(bucket) || is_time_of_region(bucket.op) ? nullptr : region_of(bucket.owner, regions);
       groups_[find(region == nullptr ? bucket : *region)].compared.add(bucket, data_.ceilings);
     }
   }
 
   void add_kernels() {
+    for (const auto& bucket : data_.ops) groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
     for (const auto& kernel : data_.kernels) {
       if (kernel.op.empty()) continue;
       const auto candidates = groups_of(kernel);
@@ -115,6 +107,12 @@ class Groups {
 
  private:
   using Regions = std::map<std::pair<ModuleId, Phase>, const OpBucket*>;
+
+  // Returns whether the op ran outside of compiled code. On a device its time is that of what it launched, and not
+  // known where some of that may be another's (csrc/join/device_join.h).
+  bool ran_itself(const OpBucket& bucket) const {
+    return data_.device_timed ? bucket.time_ns != 0 : bucket.time_ns.has_value();
+  }
 
   // The compiled code that ran an op of that owner: that of the nearest module around it, of the same phase if there is
   // one; else on a host any, so that all groups together have all work, and on a device none (null).
@@ -144,25 +142,19 @@ class Groups {
   // Where launches may belong: to one group, unless their op's shapes or dtype are not known and tell groups apart.
   std::set<std::size_t> groups_of(const KernelBucket& kernel) {
     if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
-    std::set<std::size_t> groups;
-    for (const auto& bucket : data_.ops) {
-      if (bucket.op == kernel.op && bucket.owner == kernel.owner) {
-        groups.insert(find(bucket));
-      }
-    }
-    if (groups.empty()) {  // what only the traced run did
-      OpBucket alone;
-      alone.op = kernel.op;
-      alone.owner = kernel.owner;
-      groups.insert(find(alone));
-    }
-    return groups;
+    const auto known = groups_of_op_.find({kernel.owner, kernel.op});
+    if (known != groups_of_op_.end()) return known->second;
+    OpBucket alone;  // what only the traced run did
+    alone.op = kernel.op;
+    alone.owner = kernel.owner;
+    return {find(alone)};
   }
 
   const ProfileData& data_;
   CounterReader reader_;
   std::vector<const Key*> keys_;
   std::map<std::vector<std::string>, std::size_t> index_;
+  std::map<std::pair<Owner, std::string_view>, std::set<std::size_t>> groups_of_op_;  // of all its signatures
   std::vector<Group> groups_;
 };
 

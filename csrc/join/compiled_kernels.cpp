@@ -150,22 +150,34 @@ ModuleTime& time_of(const Owner& owner, std::size_t runs, std::vector<ModuleTime
   return *found;
 }
 
-// Adds time that compiled code took to the row of `owner`.
-void add_compiled(const Owner& owner, std::int64_t calls, std::int64_t ns, std::vector<Pass::Op>& ops) {
-  const auto found = std::ranges::find_if(
-      ops, [&](const Pass::Op& op) { return op.number == 0 && op.op == kCompiledRegion && op.owner == owner; });
-  if (found != ops.end()) {
-    found->calls += calls;
-    found->time_ns = found->time_ns.value_or(0) + ns;
-    return;
+// The ops that have the time of compiled code, one for each owner.
+class CompiledOps {
+ public:
+  explicit CompiledOps(std::vector<Pass::Op>& ops) : ops_(ops) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].number == 0 && ops[i].op == kCompiledRegion) at_.try_emplace(ops[i].owner, i);
+    }
   }
-  Pass::Op op;
-  op.op = kCompiledRegion;
-  op.owner = owner;
-  op.calls = calls;
-  op.time_ns = ns;
-  ops.push_back(std::move(op));
-}
+
+  // Adds time that compiled code took to the row of `owner`; returns the op's index.
+  std::size_t add(const Owner& owner, std::int64_t calls, std::int64_t ns) {
+    const auto [place, is_new] = at_.try_emplace(owner, ops_.size());
+    if (is_new) {
+      Pass::Op fresh;
+      fresh.op = kCompiledRegion;
+      fresh.owner = owner;
+      ops_.push_back(std::move(fresh));
+    }
+    auto& op = ops_[place->second];
+    op.calls += calls;
+    op.time_ns = op.time_ns.value_or(0) + ns;
+    return place->second;
+  }
+
+ private:
+  std::vector<Pass::Op>& ops_;
+  std::map<Owner, std::size_t> at_;
+};
 
 // How a region's time is spent: the parts of its kernels, which add up to 1 together with that outside of them.
 struct Division {
@@ -238,8 +250,9 @@ std::int64_t share_time(const Owner& caller, const Division& division, const std
   // `row` and `region` go when others are added. The backward of compiled autograd has no row of its own.
   const auto before = row == host.times.end() ? std::vector<std::int64_t>() : row->self_ns;
   const auto chosen_ns = before.empty() ? 0 : before[static_cast<std::size_t>(host.chosen)];
+  CompiledOps compiled(host.ops);
   for (const auto& [owner, sum] : sums) {
-    add_compiled(owner, sum.calls, sum.ns, host.ops);
+    compiled.add(owner, sum.calls, sum.ns);
     if (owner == caller || before.empty()) continue;
     const auto of_row = chosen_ns > 0 ? static_cast<double>(sum.ns) / static_cast<double>(chosen_ns) : 0;
     for (std::size_t run = 0; run < before.size(); ++run) {
@@ -576,6 +589,7 @@ KernelsFound find_launches(RunRecord& observed, HostProfile& host, std::vector<L
   }
   KernelsFound result;
   const Places places(host.modules, observed.graphs, pass);
+  CompiledOps compiled(host.ops);
   std::map<KernelPlace, LaunchId> ids;
   for (const auto& [place, ns] : chosen.ns) {
     auto& kernel = result.kernels.emplace_back(places.kernel_at(place));
@@ -586,11 +600,8 @@ KernelsFound find_launches(RunRecord& observed, HostProfile& host, std::vector<L
         all.insert(all.end(), those->second.begin(), those->second.end());
     }
     add_calls(ns, all, kernel);
-    add_compiled(kernel.owner, kernel.instances, kernel.total_ns, host.ops);
-    const auto bucket = std::ranges::find_if(host.ops, [&](const Pass::Op& op) {
-      return op.number == 0 && op.op == kCompiledRegion && op.owner == kernel.owner;
-    });
-    LaunchOwner owner{kernel.owner, std::string(kCompiledRegion), bucket - host.ops.begin(), kernel.id};
+    const auto bucket = compiled.add(kernel.owner, kernel.instances, kernel.total_ns);
+    LaunchOwner owner{kernel.owner, std::string(kCompiledRegion), static_cast<std::int64_t>(bucket), kernel.id};
     if (is_operator(kernel)) owner.op = kernel.name;
     ids[place] = owners.size();
     owners.push_back(std::move(owner));
