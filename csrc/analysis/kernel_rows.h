@@ -1,6 +1,7 @@
 #pragma once
 // The kernels of a report.
 
+#include <string>
 #include <vector>
 
 #include "core/profile_data.h"
@@ -12,5 +13,8 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data);
 
 // Returns a kernel of compiled code as if it were one op, without its time.
 OpBucket bucket_of(const CompiledKernel& kernel);
+
+// Returns why there are no rows, as a sentence that begins with "no kernels"; empty where there are some.
+std::string why_no_kernels(const ProfileData& data);
 
 }  // namespace roofprof

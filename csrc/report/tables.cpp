@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/hotspots.h"
+#include "analysis/kernel_rows.h"
 #include "analysis/memory_rows.h"
 #include "analysis/region_rows.h"
 #include "analysis/whole/analysis.h"
@@ -93,16 +94,6 @@ void add_collectives(Document& document, const Report& report, const TableOption
       [](const Collective& row) { return Cell{row.name}; },
       !report.data().imported ? "no collectives: none was called while it ran"
                               : "no collectives: the trace has no call of one");
-}
-
-std::string why_no_kernels(const ProfileData& data) {
-  const auto note = std::ranges::find(data.notes, "no-kernels", &Note::code);
-  if (note != data.notes.end()) return note->text;
-  std::string text = "no kernels: nothing was traced on a device";
-  const auto is_compiled = [](const OpBucket& op) { return op.op == kCompiledRegion; };
-  if (std::ranges::any_of(data.ops, is_compiled))
-    text += "; compiled_kernels=True (--compiled-kernels) tells those of compiled code";
-  return text;
 }
 
 // One line for each kernel in each module and phase, with the columns of nsys.

@@ -563,7 +563,7 @@ class Report:
     kernels: Final[list[KernelRow]]
     memory_at_peak: Final[list[MemoryRow]]
     memory_timeline: Final[list[MemoryMoment]]
-    why_no_memory: Final[str]
+    why_no_kernels: Final[str]
     coverage: Final[Coverage]
     ceilings: Final[Ceilings]
     environment: Final[dict[str, str | int | float]]

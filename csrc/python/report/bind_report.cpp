@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "analysis/memory_rows.h"
+#include "analysis/kernel_rows.h"
 #include "analysis/ranks/rank_merger.h"
 #include "analysis/run_times.h"
 #include "analysis/whole/analysis.h"
@@ -227,7 +227,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("kernels", kept(&Report::kernels))
       .def_property_readonly("memory_at_peak", kept(&Report::memory_at_peak))
       .def_property_readonly("memory_timeline", &Report::memory_timeline)
-      .def_property_readonly("why_no_memory", [](const Report& self) { return why_no_memory(self.data()); })
+      .def_property_readonly("why_no_kernels", [](const Report& self) { return why_no_kernels(self.data()); })
       .def_property_readonly("regions", kept(&Report::regions))
       .def("within", &Report::within, py::arg("region"))
       .def_property_readonly("language_model", &Report::language_model)

@@ -114,10 +114,10 @@ class Tools:
         columns: Annotated[str, "figures, comma-separated; '' takes the usual ones"] = "",
     ) -> str:
         """List the kernels of a device or of compiled code: name, module, op, time, launches, share of its roof."""
-        kernels = self.folder.report(report).kernels
-        if not kernels:
-            return "the report has no kernels: it is of a CPU without compiled kernels, or without kernel times"
-        return _table(kernels, "kernel", columns, _OF_KERNELS, sort, limit, "")
+        given = self.folder.report(report)
+        if given.why_no_kernels:
+            return f"the report has {given.why_no_kernels}"
+        return _table(given.kernels, "kernel", columns, _OF_KERNELS, sort, limit, "")
 
     def compare(self, before: Name, after: Name) -> str:
         """Say what changed from one report to another: totals, modules, and whether times differ beyond noise."""

@@ -154,9 +154,14 @@ class Report(WritesTraces, Predicts):
         """A row for each kernel, copy or memset of a GPU in one module, op and launch size, longest first.
 
         On a CPU, a row for each kernel of compiled code, where ``compiled_kernels=True`` asked for them; on a GPU they
-        then have the ops and modules of that code.
+        then have the ops and modules of that code. Where there are none, ``why_no_kernels`` says why.
         """
         return self._compiled.kernels
+
+    @property
+    def why_no_kernels(self) -> str:
+        """The reason why there are no kernels, "no kernels: ..."; empty where there are some."""
+        return self._compiled.why_no_kernels
 
     @property
     def memory_at_peak(self) -> list[_report.MemoryRow]:

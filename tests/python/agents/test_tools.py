@@ -100,6 +100,10 @@ def test_kernels(tmp_path):
         report.to_json(tmp_path / "k.json")
         said = Tools(Folder(tmp_path)).kernels("k.json", limit=3)
         assert said.startswith("kernel | module | op | total" if report.kernels else "the report has no kernels"), name
+        assert bool(report.kernels) == (not report.why_no_kernels), name
+        if not report.kernels:  # as the table says it
+            assert said == f"the report has {report.why_no_kernels}"
+            assert report.why_no_kernels in " ".join(report.table(by="kernel").split()), name
 
 
 def test_every_kind_of_report_is_answered(tmp_path):

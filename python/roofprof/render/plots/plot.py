@@ -41,7 +41,7 @@ def plot(
         if drawn is not None and kind == "time" and not drawn.ceilings:
             raise ValueError(f"the {name} has no roofs, which the plot of kind time needs: profile with ceilings")
         if drawn is not None and by == "kernel" and not drawn.kernels:
-            raise ValueError(f"the {name} has no kernels: they are known where a GPU was traced")
+            raise ValueError(f"the {name} has {drawn.why_no_kernels}")
     try:
         import matplotlib.style
     except ImportError:
