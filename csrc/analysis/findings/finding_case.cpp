@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/roofline.h"
+#include "core/median.h"
 #include "core/phrases.h"
 
 namespace roofprof {
@@ -133,7 +134,7 @@ std::string modules_text(const Finding& finding, std::size_t siblings) {
   return text;
 }
 
-std::string text_of_microseconds(double us) { return us < 1e3 ? number(us) + " us" : number(us / 1e3) + " ms"; }
+std::string text_of_microseconds(double us) { return us < 1e3 ? number(us) + " µs" : number(us / 1e3) + " ms"; }
 
 }  // namespace roofprof::sentences
 
@@ -194,6 +195,13 @@ bool wants_channels_last(const FindingCase& where) {
   return where.bucket != nullptr && where.bucket->channels_first && ran_on_cpu(where) &&
          where.ops->op->find("conv") != std::string::npos && is_floating(where.bucket->dtype) &&
          of_roof(where) < kNearRoof;
+}
+
+double observing_share(const ProfileData& data) {
+  const Runs& runs = data.runs;
+  if (data.device_timed || runs.bare_ns.empty() || runs.chosen < 0) return 0;
+  const auto wall = static_cast<double>(runs.total_ns[static_cast<std::size_t>(runs.chosen)]);
+  return wall > 0 ? std::clamp(1 - median(runs.bare_ns) / wall, 0.0, 1.0) : 0;
 }
 
 bool ran_compiled(const ProfileData& data) {

@@ -50,7 +50,7 @@ double value_of(const NamedFigures& figures, std::string_view name);
 std::string text_of(const NamedFigures& figures, std::string_view name);
 // "12.3% of the roof"
 std::string percent_of_roof(const NamedFigures& figures);
-// "12 us", "1.20 ms"
+// "12 µs", "1.20 ms"
 std::string text_of_microseconds(double us);
 // Returns "stem x3 and 2 more modules": the finding's module, as which `siblings` equal ones count, and its others.
 std::string modules_text(const Finding& finding, std::size_t siblings);
@@ -91,6 +91,9 @@ bool ran_compiled(const ProfileData& data);
 bool is_of_cpp(const ProfileData& data);
 // Returns whether a convolution on a CPU takes and makes images in channels first, and is not near its roof.
 bool wants_channels_last(const FindingCase& where);
+// Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where there
+// were none, and on a device, whose kernels take no longer.
+double observing_share(const ProfileData& data);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
 bool may_compile(const ProfileData& data);
 

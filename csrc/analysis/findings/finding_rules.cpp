@@ -162,15 +162,23 @@ Said say_optimizer_op_by_op(const FindingCase& where, const NamedFigures& figure
 // ---- casts
 
 // Reads elements of one size and writes as many of another one.
-std::optional<FindingReason> casts(const FindingCase& where) {
+bool is_cast(const OpBucket& op) {
   constexpr std::array<std::string_view, 3> kCopies = {"aten::_to_copy", "aten::to", "aten::copy_"};
-  if (where.bucket == nullptr || std::ranges::find(kCopies, *where.ops->op) == kCopies.end()) return std::nullopt;
-  const Work& work = where.bucket->work;
-  if (where.bucket->link_bytes > 0 || work.input_elements <= 0 || work.input_elements != work.output_elements ||
-      work.read_bytes == work.write_bytes) {
-    return std::nullopt;
-  }
+  const Work& work = op.work;
+  return std::ranges::find(kCopies, op.op) != kCopies.end() && op.link_bytes == 0 && work.input_elements > 0 &&
+         work.input_elements == work.output_elements && work.read_bytes != work.write_bytes;
+}
+
+std::optional<FindingReason> casts(const FindingCase& where) {
+  if (where.bucket == nullptr || !is_cast(*where.bucket)) return std::nullopt;
   return FindingReason{time_of(where), {{"calls", static_cast<double>(where.ops->calls)}}};
+}
+
+// Returns whether the forward itself casts to a wider type, which narrower weights would then meet.
+bool casts_to_wider(const ProfileData& data) {
+  return std::ranges::any_of(data.ops, [](const OpBucket& op) {
+    return op.owner.phase == Phase::forward && is_cast(op) && op.work.write_bytes > op.work.read_bytes;
+  });
 }
 
 Said say_casts(const FindingCase& where, const NamedFigures&) {
@@ -178,7 +186,10 @@ Said say_casts(const FindingCase& where, const NamedFigures&) {
           std::string("hold weights and inputs in the type that computes (") +
               (is_of_cpp(*where.data) ? "model->to(torch::kBFloat16)" : "model.to(torch.bfloat16)") +
               ") where its precision will do" +
-              (may_compile(*where.data) ? ", or fuse casts with neighbouring ops (torch.compile)" : "")};
+              (may_compile(*where.data) ? ", or fuse casts with neighbouring ops (torch.compile)" : ""),
+          casts_to_wider(*where.data)
+              ? ""
+              : "model = model.to(torch.bfloat16); x = x.to(torch.bfloat16) if x.is_floating_point() else x"};
 }
 
 bool is_product(std::string_view op) { return op == "aten::matmul" || op == "aten::bmm" || op == "aten::baddbmm"; }
@@ -536,7 +547,7 @@ Said say_lower_precision(const FindingCase& where, const NamedFigures& figures) 
           "try " + how + (ran_on_cpu(where) ? std::string(kSeenOfAutocast) : ""),
           narrower == DType::tf32 ? how
           : narrower == DType::fp32
-              ? "model = model.float(); x = x.float()"
+              ? std::string(kToFp32)
               : "with torch.autocast(\"" + std::string(ran_on_cpu(where) ? "cpu" : "cuda") + "\", torch." +
                     (narrower == DType::bf16 ? "bfloat16" : "float16") + "): model(x)"};
 }
@@ -631,8 +642,7 @@ constexpr FindingRule kRules[] = {
      .reason = double_precision,
      .sentence = say_double_precision,
      .reference = "this report's dtypes and roofs",
-     .gain = {0.5, 1.5, kRoofOfOther, Confidence::high, "bytes and operations follow from the type"},
-     .try_it = "model = model.float(); x = x.float()"},
+     .gain = {0.5, 1.5, kRoofOfOther, Confidence::high, "bytes and operations follow from the type"}},
     {.name = "made-in-forward",
      .reason = made_in_forward,
      .sentence = say_made_in_forward,
@@ -643,8 +653,7 @@ constexpr FindingRule kRules[] = {
      .reason = casts,
      .sentence = say_casts,
      .reference = "this report's casts",
-     .gain = {0.2, 1, kTimesOfReport, Confidence::medium, "the result may have to stay in another type"},
-     .try_it = "model = model.to(torch.bfloat16); x = x.to(torch.bfloat16)"},
+     .gain = {0.2, 1, kTimesOfReport, Confidence::medium, "the result may have to stay in another type"}},
     {.name = "joined-in-a-loop",
      .reason = joins_in_a_loop,
      .sentence = say_joins_in_a_loop,

@@ -94,6 +94,9 @@ inline constexpr std::string_view kShortCalls = "short-calls";
 // Code that compiles the model.
 inline constexpr std::string_view kCompileIt = "model = torch.compile(model)";
 
+// Code that changes the type of the model and of an input, which may hold numbers of tokens.
+inline constexpr std::string_view kToFp32 = "model = model.float(); x = x.float() if x.is_floating_point() else x";
+
 // "(outside ops)" is where code on the host is between ops; "(idle device)" where a device waited for it.
 inline constexpr std::string_view kIdleDevice = "(idle device)";
 

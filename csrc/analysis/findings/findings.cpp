@@ -294,6 +294,11 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
     std::ranges::move(brief->second, std::back_inserter(outside->second));
     held.erase(brief);
   }
+  std::int64_t outside_ns = 0;  // of all ops, around the model, too
+  for (const auto& row : cases) outside_ns += row.op == kOutsideOps ? *row.time_ns : 0;
+  // Observing takes time outside of ops, which nothing can save: so much of each time there.
+  const double observing_ns = cases::observing_share(data) * static_cast<double>(*total.time_ns);
+  const double observing = outside_ns > 0 ? std::min(observing_ns / static_cast<double>(outside_ns), 1.0) : 0;
   // Without what interrupted the run that the rows come from: the time outside of ops is held against that.
   std::int64_t usual_ns = *total.time_ns;
   for (const auto& [_, in_module] : calls) usual_ns -= in_module.longer_ns;
@@ -303,13 +308,17 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
     const double least_ns = rule->least_share * static_cast<double>(all_ns);
     for (auto& part : parts_of(*rule, std::move(cases_of_rule), least_ns)) {
       std::int64_t at_stake_ns = 0;
-      for (const auto& one : part) at_stake_ns = saturating_add(at_stake_ns, one.reason.at_stake_ns);
+      for (const auto& one : part) {
+        const double part_of_it = one.where.ops->op == kOutsideOps ? 1 - observing : 1;
+        at_stake_ns = saturating_add(at_stake_ns, cases::part_of(one.reason.at_stake_ns, part_of_it));
+      }
       if (static_cast<double>(at_stake_ns) < least_ns) continue;
       findings.push_back(describe(*rule, std::move(part)));
       complete(findings.back(), rule->gain, at_stake_ns, data, total);
       if (rule->calls_less_often) {
         auto& high_ns = findings.back().gain_high_ns;
-        high_ns = std::min(saturating_add(high_ns, to_compile.outside_ns), *total.time_ns);
+        const auto more_ns = cases::part_of(to_compile.outside_ns, 1 - observing);
+        high_ns = std::min(saturating_add(high_ns, more_ns), *total.time_ns);
       }
     }
   }

@@ -93,9 +93,8 @@ std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vec
                       {"percent_of_time", 100 * taken_ns / all_ns}};
   finding.bound = to_string(largest.mean.bound);
   finding.text = sentences::modules_text(finding, largest.members.size());
-  finding.text += " (" + percent(taken_ns / all_ns) + " of the time): fusion could save up to " +
-                  percent(static_cast<double>(gained_ns) / all_ns) + " of the time here, as " +
-                  percent(fused_bytes / bytes) + " of the bytes that its ops move cross its boundary";
+  finding.text += " (" + percent(taken_ns / all_ns) + " of the time): of the bytes that its ops move, " +
+                  percent(fused_bytes / bytes) + " cross its boundary, and in one kernel it would move no others";
   if (cases::may_compile(data)) {
     finding.action = "try torch.compile";
     finding.try_it = kCompileIt;
@@ -198,10 +197,11 @@ void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCom
   const auto fused_ns = static_cast<double>(time.fused_ns);
   const auto outside_ns = static_cast<double>(time.outside_ns);
   // Observing takes time outside of ops, too, which nothing can save.
-  const double observed = observer_overhead(data.runs).value_or(0);
-  const double unobserved_ns = std::max(static_cast<double>(time.usual_ns) - all_ns * observed / (1 + observed), 0.0);
-  const double low_ns = kLeast * (fused_ns + unobserved_ns);
-  const double high_ns = kMost * (fused_ns + outside_ns) + kMostOfLayout * static_cast<double>(time.layout_ns);
+  const double observing_ns = all_ns * cases::observing_share(data);
+  const auto unobserved = [&](std::int64_t ns) { return std::max(static_cast<double>(ns) - observing_ns, 0.0); };
+  const double low_ns = kLeast * (fused_ns + unobserved(time.usual_ns));
+  const double high_ns =
+      kMost * (fused_ns + unobserved(time.outside_ns)) + kMostOfLayout * static_cast<double>(time.layout_ns);
   kept.text += "; compiling changes the whole model, of whose time " + percent(outside_ns / all_ns) +
                " is outside of ops and " + percent(fused_ns / all_ns) + " in ops that it can fuse";
   std::set<std::string_view> shared;

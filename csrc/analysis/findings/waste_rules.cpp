@@ -115,11 +115,40 @@ std::optional<FindingReason> double_precision(const FindingCase& where) {
   return FindingReason{part_of(time_of(where), 1 - 1 / ratio), {{"ratio", ratio}}};
 }
 
-Said say_double_precision(const FindingCase&, const NamedFigures& figures) {
-  return {
-      "computes in fp64, which takes " + text_of(figures, "ratio") + " times as long as fp32 by its bytes and roofs",
-      "compute in fp32, where no digit needs fp64: a constant of NumPy or Python, or a cast in the forward, may have "
-      "made it so"};
+namespace {
+
+// Returns whether the forward may make elements of fp64 of others, which keep their type where model and input change
+// theirs: integers of the same size look alike.
+bool may_cast_to_fp64(const ProfileData& data) {
+  constexpr std::array<std::string_view, 3> kCasts = {"aten::_to_copy", "aten::to", "aten::copy_"};
+  constexpr std::int64_t kBytesOfFp64 = 8;
+  return std::ranges::any_of(data.ops, [&](const OpBucket& op) {
+    return op.owner.phase == Phase::forward && is_one_of(op.op, kCasts) && op.dtype != DType::fp64 &&
+           op.work.output_elements > 0 &&
+           op.work.write_bytes == saturating_multiply(kBytesOfFp64, op.work.output_elements);
+  });
+}
+
+// Returns whether parameters or buffers may be in fp64; where neither are, changing the model's type changes nothing.
+bool may_hold_fp64(const ProfileData& data) {
+  constexpr std::int64_t kBytesOfFp32 = 4;
+  const Module& model = data.modules[kModel];
+  return !model.params_known || model.buffer_bytes > 0 ||
+         model.param_bytes > saturating_multiply(kBytesOfFp32, model.params);
+}
+
+}  // namespace
+
+Said say_double_precision(const FindingCase& where, const NamedFigures& figures) {
+  const std::string what =
+      "computes in fp64, which takes " + text_of(figures, "ratio") + " times as long as fp32 by its bytes and roofs";
+  const std::string how = "compute in fp32, where no digit needs fp64: ";
+  if (may_cast_to_fp64(*where.data)) {
+    return {what, how + "the forward itself casts to fp64 (.double(), .to), so change that together with the weights"};
+  }
+  const bool changes = may_hold_fp64(*where.data);
+  return {what, how + "a constant of NumPy or Python, or the type of an input, may have made it so",
+          changes ? std::string(kToFp32) : ""};
 }
 
 // ---- work that need not be done

@@ -188,3 +188,56 @@ def test_zeros_of_torch_are_blamed_on_nobody_but_a_first_state_can_be_passed():
     (lstm,) = of_long_zeros("LSTM", torch.rand(1, 8, 2))
     assert "h0" in lstm.action
     assert of_long_zeros("MultiheadAttention", torch.rand(8, 1, 4)) == []
+
+
+class Casts(nn.Module):
+    """Casts its input to fp64 in the forward, as the weights are in fp64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(256, 512).double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x.double())
+
+
+class Constant(nn.Module):
+    """Multiplies with a tensor that is no buffer, which no change of the model's type reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.rand(256, 512, dtype=torch.float64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+class Tokens(nn.Module):
+    """Takes numbers of tokens, which have to stay integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(100, 256).double()
+        self.layer = nn.Linear(256, 512).double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(self.embed(x))
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "is_tried"),
+    [
+        (Casts(), torch.rand(64, 256), False),
+        (Constant(), torch.rand(64, 256, dtype=torch.float64), False),
+        (Tokens(), torch.randint(100, (64,)), True),
+        (Wide(), torch.rand(64, 512, dtype=torch.float64), True),
+    ],
+)
+def test_code_that_tries_fp32_runs_or_is_not_offered(model, x, is_tried):
+    found = (finding for _ in range(5) for finding in profiled(model, x).findings)  # a busy machine may hide it
+    wide = next(finding for finding in found if finding.rule == "double-precision")
+    assert (wide.try_it is not None) == is_tried
+    if wide.try_it is not None:
+        names = {"model": model, "x": x, "torch": torch}
+        exec(wide.try_it, names)
+        assert names["model"](names["x"]).dtype == torch.float32
