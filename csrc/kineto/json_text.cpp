@@ -173,7 +173,7 @@ std::string microseconds(std::int64_t ns) {
   constexpr std::int64_t kMicrosecond = 1000;
   auto fraction = std::to_string(kMicrosecond + ns % kMicrosecond).substr(1);
   while (fraction.size() > 1 && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(ns / kMicrosecond) + "." + fraction + " us";
+  return std::to_string(ns / kMicrosecond) + "." + fraction + " µs";
 }
 
 }  // namespace roofprof::kineto

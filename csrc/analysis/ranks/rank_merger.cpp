@@ -197,7 +197,7 @@ std::vector<std::int64_t> RankMerger::Merged::missing() const {
 
 void RankMerger::Merged::note_aligned(std::vector<Note>& notes) const {
   constexpr std::size_t kRanksNamed = 8;
-  const auto in_us = [](std::int64_t ns, std::int64_t more) { return std::to_string((ns + more) / 1000) + " us"; };
+  const auto in_us = [](std::int64_t ns, std::int64_t more) { return std::to_string((ns + more) / 1000) + " µs"; };
   std::vector<std::int64_t> lost, of_first_host;
   std::vector<std::string> differences;
   std::int64_t largest_ns = 0, error_ns = 0, fewest = std::numeric_limits<std::int64_t>::max();
@@ -278,7 +278,7 @@ void RankMerger::Merged::write_notes(ProfileData& data) const {
     add_note(data.notes, "ranks-clocks",
              "clocks of several machines were aligned, and are at most " +
                  std::to_string((collectives.clock_error_ns() + 999) / 1000) +
-                 " us off: waits in collectives are no more certain than that");
+                 " µs off: waits in collectives are no more certain than that");
   }
   add_notes(data.notes, notes);
   for (const auto& [code, count] : notes_left_out) {

@@ -52,7 +52,7 @@ TraceText capture_of_net(bool named = true, const std::string& range = "") {
   return text;
 }
 
-// One launch of the graph, and its kernels: 10, 20, 5 and 3 us.
+// One launch of the graph, and its kernels: 10, 20, 5 and 3 µs.
 void replay_of_net(TraceText& text, std::int64_t correlation, std::int64_t begin) {
   call(text, "hipGraphLaunch", correlation, begin);
   text.kernel("gemm", correlation, begin + 10, 10).kernel("gemm", correlation, begin + 20, 20);
@@ -101,7 +101,7 @@ TEST(GraphReplays, WithoutACaptureTheirKernelsHaveARow) {
   }
   const auto note = note_of(report.data().notes, "graph-replays");
   EXPECT_TRUE(
-      note.starts_with("1 replay of a graph ran 4 kernels, copies and fills (38.0 us), whose operators are not "
+      note.starts_with("1 replay of a graph ran 4 kernels, copies and fills (38.0 µs), whose operators are not "
                        "known"))
       << note;
   EXPECT_NE(note.find("--capture FILE"), std::string::npos) << note;
@@ -129,7 +129,7 @@ TEST(GraphReplays, TheirKernelsHaveTheOpsAndModulesOfTheCapture) {
                        {"aten::mm", 90 * kReplayUs}, {"aten::add", 15 * kReplayUs}, {"aten::copy_", 9 * kReplayUs}}));
   EXPECT_EQ(note_of(report.data().notes, "graph-captures"),
             "3 replays of graphs have the operators of the capture in capture.json: 12 kernels, copies and fills "
-            "(114.0 us)\n");
+            "(114.0 µs)\n");
   EXPECT_EQ(note_of(report.data().notes, "graph-replays"), "");
 }
 
@@ -170,7 +170,7 @@ TEST(GraphReplays, MatchAroundKernelsThatOneSideLacks) {
   }
   EXPECT_EQ(report.coverage().uncosted.at("(graph replay)"), 1);
   const auto note = note_of(report.data().notes, "graph-replays");
-  EXPECT_NE(note.find("1 kernel, copy or fill (7.0 us) of replays match"), std::string::npos) << note;
+  EXPECT_NE(note.find("1 kernel, copy or fill (7.0 µs) of replays match"), std::string::npos) << note;
   EXPECT_NE(note.find("1 captured launch match"), std::string::npos) << note;
 }
 

@@ -57,7 +57,7 @@ TEST(ObservedTrace, OnTheCpuOpsAndModulesHaveTheHostsTimes) {
   expect_additive(report);
 }
 
-// Two streams: 100 us and 100 us that overlap by 40 us.
+// Two streams: 100 µs and 100 µs that overlap by 40 µs.
 TEST(ObservedTrace, OverlappingKernelsAreBusyOnce) {
   const auto report = derived_of(TraceText()
                                      .module("Net_0", 0, 100)
@@ -70,7 +70,7 @@ TEST(ObservedTrace, OverlappingKernelsAreBusyOnce) {
   EXPECT_EQ(report.data().device, "cuda:0");
   EXPECT_EQ(report.total().time_ns, 200 * kUs);
   EXPECT_EQ(report.total().busy_ns, 160 * kUs);
-  // From the trace's begin on: 50 us until the first kernel.
+  // From the trace's begin on: 50 µs until the first kernel.
   EXPECT_EQ(report.total().idle_ns, 50 * kUs);
   EXPECT_EQ(report.row("").busy_ns, 160 * kUs);
   EXPECT_EQ(report.data().runs.total_ns.at(0), 210 * kUs);
@@ -137,7 +137,7 @@ TEST(ObservedTrace, LaunchedBeforeTheWindow) {
   EXPECT_EQ(report.total().time_ns, 60 * kUs);
   EXPECT_EQ(report.total().kernel_count, 1);
   const auto note = note_of(report.data().notes, "launched-before");
-  EXPECT_TRUE(note.starts_with("3 kernels, copies and fills that took 111.0 us were launched before")) << note;
+  EXPECT_TRUE(note.starts_with("3 kernels, copies and fills that took 111.0 µs were launched before")) << note;
   // They kept the device busy until 132.
   EXPECT_EQ(report.total().idle_ns, 8 * kUs);
   expect_additive(report);
@@ -154,7 +154,7 @@ TEST(ObservedTrace, WhatWasLeftOutIsToldToTheNanosecond) {
   trace.external_ids.push_back(0);
   testing::FakeCosts costs;
   const auto observed = trace_record(std::move(trace), costs);
-  EXPECT_NE(note_of(observed.notes, "launched-before").find("that took 1234.567 us were"), std::string::npos)
+  EXPECT_NE(note_of(observed.notes, "launched-before").find("that took 1234.567 µs were"), std::string::npos)
       << note_of(observed.notes, "launched-before");
 }
 

@@ -169,8 +169,8 @@ def test_captures_beside_are_chosen_by_batch(beside):
     assert time_by_op(report) == {"aten::mm": 14_000}
     found = "1 replay of a graph has the operators of a capture beside the trace (--capture none: without), "
     assert notes(report, "graph-captures") == [
-        f"{found}capture_traces/bs_2_rank0.json: 1 kernel, copy or fill (7.0 us)",
-        f"{found}capture_traces/bs_4_rank0.json: 1 kernel, copy or fill (7.0 us)",
+        f"{found}capture_traces/bs_2_rank0.json: 1 kernel, copy or fill (7.0 µs)",
+        f"{found}capture_traces/bs_4_rank0.json: 1 kernel, copy or fill (7.0 µs)",
         "1 replay ran a graph of a larger batch than the step had: its work is the graph's",
     ]
     shutil.rmtree(beside.parent / "capture_traces")

@@ -78,9 +78,9 @@ def test_waits_clocks_and_the_slowest_rank_are_those_that_were_written(three):
     assert merged.total.macs == 3 * STEPS * 16 * 32 * 8
     assert merged.total.slowest_rank == 0 or merged.total.imbalance >= 0
     clocks = note_of(merged, "ranks-clocks")
-    assert "rank 1 is 5000000 us ahead, rank 2 is 777 us behind" in clocks
+    assert "rank 1 is 5000000 µs ahead, rank 2 is 777 µs behind" in clocks
     assert f"the ends of {STEPS} or more collectives" in clocks
-    assert "within 0 us" in clocks
+    assert "within 0 µs" in clocks
     assert "rank 2 computes 2.50 times as long as the median rank" in merged.table()
     assert merged.report_of(2).total.time * 1e6 == micro(STEPS * 480)
 

@@ -197,8 +197,8 @@ def test_two_ranks_of_one_trace_wait_as_long_as_was_written(tmp_path):
     assert ranks[0].waiting * 1e6 == pytest.approx(waited, abs=0.1)
     assert ranks[1].waiting * 1e6 == pytest.approx(0, abs=0.1)
     (note,) = (note.text for note in merged.coverage.notes if note.code == "ranks-clocks")
-    assert "rank 1 is 123457 us ahead" in note
-    assert int(re.search(r"within (\d+) us", note)[1]) == 0
+    assert "rank 1 is 123457 µs ahead" in note
+    assert int(re.search(r"within (\d+) µs", note)[1]) == 0
     one = roofprof.from_trace(first)
     assert merged.total.flops == 2 * one.total.flops
     assert sum(row.calls for row in merged.collectives) == 2 * sum(row.calls for row in one.collectives)

@@ -78,7 +78,7 @@ def left_out_ns(report):
     if not texts:
         return 0
     (text,) = texts
-    return round(float(text.partition("that took ")[2].partition(" us")[0]) * 1000)
+    return round(float(text.partition("that took ")[2].partition(" µs")[0]) * 1000)
 
 
 def all_traces():

@@ -88,7 +88,7 @@ TEST(MergedCollectives, ClocksOfOtherMachinesAreAlignedOrWaitsUnknown) {
   const auto known = merged(ClockOffset{-1'000'000, 2'500});
   EXPECT_EQ(only_row(known).wait_ns, 120);
   ASSERT_EQ(notes_of(known, "ranks-clocks").size(), 1);
-  EXPECT_NE(notes_of(known, "ranks-clocks")[0].find("at most 3 us off"), std::string::npos);
+  EXPECT_NE(notes_of(known, "ranks-clocks")[0].find("at most 3 µs off"), std::string::npos);
   const auto unknown = merged(std::nullopt);
   EXPECT_FALSE(only_row(unknown).wait_ns);
   ASSERT_EQ(notes_of(unknown, "ranks-clocks").size(), 1);
@@ -138,8 +138,8 @@ TEST(MergedCollectives, ClocksOfTracesAreAlignedByTheEndsOfCollectives) {
   const auto notes = notes_of(data, "ranks-clocks");
   ASSERT_EQ(notes.size(), 1);
   EXPECT_NE(notes[0].find("the ends of 4 or more collectives"), std::string::npos) << notes[0];
-  EXPECT_NE(notes[0].find("rank 1 is 7000 us ahead"), std::string::npos) << notes[0];
-  EXPECT_NE(notes[0].find("within 0 us"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("rank 1 is 7000 µs ahead"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("within 0 µs"), std::string::npos) << notes[0];
   EXPECT_TRUE(data.imported);
 }
 
@@ -151,7 +151,7 @@ TEST(MergedCollectives, TheMedianOfTheEndsIsNotMovedByOne) {
   merger.add(RankOfTrace(1, disturbed, 2, -3'000'000).data, "1");
   const auto data = merger.finish();
   EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
-  EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is 3000 us behind"), std::string::npos);
+  EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is 3000 µs behind"), std::string::npos);
 }
 
 TEST(MergedCollectives, ARankThatSharesNoGroupWithTheFirstIsAlignedToOthers) {

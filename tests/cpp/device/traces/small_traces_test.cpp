@@ -34,7 +34,7 @@ class SmallTraces : public WithFakes {
   static inline std::string notes_;  // of the collector's last trace
 };
 
-// A step of two layers. The kernels of the first stream overlap: the second begins 5 us before the first ends.
+// A step of two layers. The kernels of the first stream overlap: the second begins 5 µs before the first ends.
 TraceText training() {
   TraceText text;
   text.module("Net_0", 0, 100)
@@ -176,7 +176,7 @@ TEST_F(SmallTraces, WhatWasLaunchedBeforeHasNoModule) {
   text.kernel("gemm", 2, 30, 10);
   const auto observed = testing::observed_of(TraceText(text).kernel("early", 1, 5, 20));
   EXPECT_EQ(observed.timed.at(0).device->records.size(), 1U);
-  EXPECT_NE(testing::note_of(observed.notes, "launched-before").find("1 kernel, copy or fill that took 20.0 us"),
+  EXPECT_NE(testing::note_of(observed.notes, "launched-before").find("1 kernel, copy or fill that took 20.0 µs"),
             std::string::npos);
 
   const auto trace = TraceText(text).kernel("early", 1, 5, 20).trace();
@@ -191,7 +191,7 @@ TEST_F(SmallTraces, WhatWasLaunchedBeforeHasNoModule) {
   EXPECT_TRUE(report.row("(outside)").incomplete);
 }
 
-// CUPTI drops the third and the sixth of them in the order in which they end: a product of 40 us and one of 70 us.
+// CUPTI drops the third and the sixth of them in the order in which they end: a product of 40 µs and one of 70 µs.
 TEST_F(SmallTraces, WhatIsDroppedIsCounted) {
   const auto trace = training().trace();
   const auto observed = testing::observed_of(training());
