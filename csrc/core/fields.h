@@ -388,14 +388,18 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("executed_flops", "executed", Unit::operations, &KernelRow::executed_flops,
                  {.needs = facts::counters}),
     figure_entry("lower_bound_time", "lower bound", Unit::nanoseconds, &KernelRow::lower_bound_time_ns,
-                 {.aliases = {"lower_bound"}, .needs = facts::counters | facts::roofs, .limit = Limit::lower}),
+                 {.aliases = {"lower_bound"}, .needs = facts::roofs, .limit = Limit::lower}),
     figure_entry(
         "bound", "bound", Unit::bound, &KernelRow::bound,
-        {.needs = facts::counters | facts::roofs,
+        {.needs = facts::roofs,
          .legend = {"bound, %roof: of what was counted, the longest of FLOPs / peak, DRAM / bandwidth and L2 / "
-                    "bandwidth"}}),
+                    "bandwidth; a module's %roof is by the bytes of its ops, so it may differ",
+                    facts::counters},
+         .hints = {{{"bound, %roof: by the FLOPs of the kernel and its own bytes; a module's %roof is by the "
+                     "bytes of its ops, one by one, so it may differ",
+                     facts::compiled, facts::counters}}}}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &KernelRow::percent_of_roof,
-                 {.aliases = {"roof"}, .needs = facts::counters | facts::roofs, .limit = Limit::lower}),
+                 {.aliases = {"roof"}, .needs = facts::roofs, .limit = Limit::lower}),
 };
 
 // The fields of a rank of a merged report.

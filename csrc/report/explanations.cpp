@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <set>
+#include <variant>
 
 #include "analysis/whole/analysis.h"
 #include "core/fields.h"
@@ -44,9 +48,37 @@ std::string text_of(const Siblings& group) {
 
 constexpr std::string_view kMarkLegend = "*: wastes more in ops of its own than the modules below it do";
 
-// Returns whether the tree can show the mark.
-bool marks_hotspots(const Report& report) {
-  return std::ranges::count(report.analysis().wasting_themselves(), true) > 0;
+// The figures and marks of the tables above a legend. Where a document has no table yet, all may be shown.
+class Shown {
+ public:
+  explicit Shown(const Document& document) {
+    for (const auto& block : document.blocks) {
+      const auto* table = std::get_if<Table>(&block);
+      if (table == nullptr) continue;
+      any_ = true;
+      for (const auto& column : table->columns) figures_.insert(without_self(column.figure));
+      for (const auto& row : table->rows) {
+        for (const auto& cell : row.cells) marks_ += cell.mark;
+      }
+    }
+  }
+
+  bool has_figure(std::string_view name) const { return !any_ || figures_.contains(name); }
+  bool has_mark(char mark) const { return !any_ || marks_.find(mark) != std::string::npos; }
+
+ private:
+  static std::string without_self(const std::string& name) {
+    return name.starts_with(kSelf) ? name.substr(kSelf.size()) : name;
+  }
+
+  bool any_ = false;
+  std::set<std::string, std::less<>> figures_;
+  std::string marks_;
+};
+
+// Returns whether the tree shows the mark.
+bool marks_hotspots(const Report& report, const Shown& shown) {
+  return std::ranges::count(report.analysis().wasting_themselves(), true) > 0 && shown.has_mark('*');
 }
 
 // Returns the legend of lines for equal siblings; its number is that of the report's first.
@@ -81,18 +113,70 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
 struct Spoken {
   Facts depends_on;
   const Sentence* sentence;
+  bool is_shown;  // one of the columns that it explains is
 };
+
+// The words that a sentence explains: "low", "high" of "low, high: ..."; "AI" of "AI = FLOPs / bytes".
+std::vector<std::string_view> explained_in(std::string_view sentence) {
+  std::string_view head = sentence.substr(0, std::min(sentence.find(": "), sentence.find(" = ")));
+  std::vector<std::string_view> words;
+  while (!head.empty()) {
+    const auto end = std::min(head.find(", "), head.size());
+    words.push_back(head.substr(0, end));
+    head.remove_prefix(std::min(end + 2, head.size()));
+  }
+  return words;
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '%'; };
+  for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const auto end = at + word.size();
+    if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end]))) return true;
+  }
+  return false;
+}
+
+// Leaves the sentences on columns that are shown, and on what these sentences mention.
+void leave_needed(std::vector<Spoken>& spoken) {
+  std::vector<Spoken> needed;
+  std::vector<Spoken> rest;
+  const auto is_shown = [](const Spoken& one) { return one.is_shown; };
+  std::ranges::partition_copy(spoken, std::back_inserter(needed), std::back_inserter(rest), is_shown);
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    const std::string_view text = needed[i].sentence->text;
+    const auto is_mentioned = [&](const Spoken& other) {
+      return std::ranges::any_of(explained_in(other.sentence->text), [&](auto word) { return has_word(text, word); });
+    };
+    std::ranges::copy_if(rest, std::back_inserter(needed), is_mentioned);
+    std::erase_if(rest, is_mentioned);
+  }
+  std::erase_if(spoken, [&](const Spoken& one) {
+    return std::ranges::find(needed, one.sentence, &Spoken::sentence) == needed.end();
+  });
+}
 
 // Sorts by the facts that sentences need, fewest first; then by their order; then as the table of figures has them.
 template <class Row>
-std::vector<Spoken> sentences_of(Facts known) {
+std::vector<Spoken> sentences_of(Facts known, const Shown& shown) {
+  std::map<std::string_view, std::string_view> figure_of;  // by heading
+  for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) {
+    if (!of_self) figure_of.emplace(info.heading, info.name);
+  });
+  const auto explains_column = [&](std::string_view word) {
+    const auto figure = figure_of.find(word);
+    return figure != figure_of.end() && shown.has_figure(figure->second);
+  };
   std::vector<Spoken> spoken;
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) {
     if (of_self) return;
+    const bool is_shown = info.unit == Unit::flag || shown.has_figure(info.name);  // a flag is a sign in other columns
     const auto add = [&](const Sentence& sentence) {
       const Facts depends_on = info.needs | sentence.when;
       const bool holds = (depends_on & ~known) == 0 && (sentence.unless & known) == 0;
-      if (holds && !sentence.text.empty()) spoken.push_back({depends_on, &sentence});
+      if (!holds || sentence.text.empty()) return;
+      const bool of_others = std::ranges::any_of(explained_in(sentence.text), explains_column);
+      spoken.push_back({depends_on, &sentence, is_shown || of_others});
     };
     add(info.legend);
     for (const Sentence& hint : info.hints) add(hint);
@@ -100,14 +184,15 @@ std::vector<Spoken> sentences_of(Facts known) {
   std::stable_sort(spoken.begin(), spoken.end(), [](const Spoken& a, const Spoken& b) {
     return a.depends_on != b.depends_on ? a.depends_on < b.depends_on : a.sentence->order < b.sentence->order;
   });
+  leave_needed(spoken);
   return spoken;
 }
 
 // A legend that begins with these sentences.
 template <class Row>
-void add_sentences(Document& document, std::vector<std::string> sentences, Facts known) {
+void add_sentences(Document& document, std::vector<std::string> sentences, Facts known, const Shown& shown) {
   std::erase(sentences, "");
-  for (const Spoken& spoken : sentences_of<Row>(known)) sentences.emplace_back(spoken.sentence->text);
+  for (const Spoken& spoken : sentences_of<Row>(known, shown)) sentences.emplace_back(spoken.sentence->text);
   document.add(Paragraph{.label = "columns", .items = std::move(sentences)});
 }
 
@@ -300,13 +385,14 @@ void add_siblings(Document& document, const Report& report) {
 
 void add_legend(Document& document, const Report& report, const TableOptions& options) {
   const TableKind kind = kind_of(options.by);
+  const Shown shown(document);
   const auto add = [&]<class Row>(std::vector<std::string> sentences) {
-    add_sentences<Row>(document, std::move(sentences), facts_of(report, kind));
+    add_sentences<Row>(document, std::move(sentences), facts_of(report, kind), shown);
   };
   switch (kind) {
     case TableKind::modules: {
       std::vector<std::string> sentences = {"a row includes the modules below it",
-                                            std::string(marks_hotspots(report) ? kMarkLegend : ""),
+                                            std::string(marks_hotspots(report, shown) ? kMarkLegend : ""),
                                             sibling_legend(report, options)};
       std::ranges::move(fused_legend(report, options), std::back_inserter(sentences));
       add.operator()<RooflineRow>(std::move(sentences));
@@ -314,8 +400,9 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
     }
     case TableKind::regions:
       if (report.regions().empty()) break;
-      add.operator()<RooflineRow>({"a row has all that ran in its region, those inside it included",
-                                   "wall: from its opening to its end, calls added up"});
+      add.operator()<RooflineRow>(
+          {"a row has all that ran in its region, those inside it included",
+           shown.has_figure("wall") ? "wall: from its opening to its end, calls added up" : ""});
       break;
     case TableKind::groups:
       add.operator()<GroupRow>({"a row sums all calls of its ops", sibling_legend(report, options)});

@@ -101,6 +101,50 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
   EXPECT_TRUE(contains(legend(counted.report()), "AI = FLOPs / bytes\n"));
 }
 
+// What the legend of a table with these columns says. Nothing wastes time, so no list of ops stands below it.
+std::string legend_of(const Report& report, std::vector<std::string> columns, const std::string& sort = "") {
+  TableOptions options;
+  options.width = 4'000;
+  options.columns = std::move(columns);
+  options.sort = sort;
+  const std::string table = report.table(options);
+  const auto from = table.find("columns   ");
+  return table.substr(from, table.find('\n', from) - from);
+}
+
+TEST(Legend, ExplainsWhatIsShownAndWhatThatMentions) {
+  testing::ProfileBuilder counted;
+  counted.op("aten::linear", kModel, testing::work_of(2'000, 500));
+  const Report report = counted.report();
+  EXPECT_EQ(legend_of(report, {"params"}), "columns   a row includes the modules below it");
+  EXPECT_EQ(legend_of(report, {"macs"}), "columns   a row includes the modules below it; MACs: multiply-accumulates");
+  const std::string of_flops =
+      "columns   a row includes the modules below it; MACs: multiply-accumulates; "
+      "FLOPs = 2 x MACs + other operations";
+  EXPECT_EQ(legend_of(report, {"flops"}), of_flops);
+  EXPECT_EQ(legend_of(report, {"params"}, "self_flops"), of_flops);  // a column is added to sort by
+  EXPECT_EQ(legend_of(report, {"intensity"}),
+            of_flops + "; bytes: each op's inputs and outputs once; AI = FLOPs / bytes");
+  Part part;
+  const std::string of_waste = legend_of(part.report(), {"wasted"});
+  EXPECT_TRUE(contains(of_waste, "lower bound: sum over ops")) << of_waste;  // which wasted mentions
+  // No column of a report without marks explains them; each sentence that a full table has is there once.
+  part.data.modules[kModel].inferred = true;
+  EXPECT_TRUE(contains(legend_of(part.report(), {"params"}), "~: which module ran was inferred"));
+}
+
+TEST(Units, AreSpelledAlikeInATable) {
+  Part part;
+  part.op("aten::nonzero", kModel, testing::work_of(0, 1'000'000), 30'000).calls = 1;
+  const Report report = part.report();
+  for (const std::string& text : {report.table({}), report.markdown({})}) {
+    EXPECT_TRUE(contains(text, "µs")) << text;
+    EXPECT_FALSE(contains(text, " us")) << text;
+  }
+  EXPECT_TRUE(contains(report.brief(), "us"));
+  EXPECT_FALSE(contains(report.brief(), "µ"));
+}
+
 TEST(Facts, OfGroupsAreThoseThatOpsHave) {
   Part part;
   EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::roofs);
