@@ -163,8 +163,8 @@ def _readable(text: str, stem: str) -> str:
 def _plain(name: str) -> str:
     """Return a name in the form in which names are compared."""
     in_brackets = re.fullmatch(r"\(.*\)", name.strip("`* "))  # "(outside ops)"; else what stands in brackets says more
-    name = re.sub(r"[`*:]" if in_brackets else r"[`*:]|\(.*?\)", "", name)
-    return re.sub(r"[\s_-]+", " ", name).strip().lower().removeprefix("the ")
+    plain = re.sub(r"[`*:]" if in_brackets else r"[`*:]|\(.*?\)", "", name)
+    return re.sub(r"[\s_-]+", " ", plain).strip().lower().removeprefix("the ") or name.strip("` ")  # of a sign: itself
 
 
 _GENERAL = tuple(f"definitions#{section}" for section in ("rows", "counts", "time", "on-a-device", "roofline"))
@@ -239,10 +239,20 @@ def explain(name: str | _report.Note | _report.Finding) -> Explanations:
     found = [*_figures(wanted), *_notes(wanted), *_operators(wanted), *_rules(wanted)]
     if not any(one.kind == "figure" and "row" in one.of for one in found):  # a row's figure means the same in all pages
         found += _terms(wanted)
+        found = _without_repeats(found)
     if not found:
         kinds = "figure, note, operator, rule, key, option or word"
         raise ValueError(f"no {kinds} is called '{wanted}'{nearest(wanted, _every_name())}")
     return Explanations(found)
+
+
+def _without_repeats(found: list[Explanation]) -> list[Explanation]:
+    """Return the explanations without the terms whose text one before them has, too."""
+    kept: list[Explanation] = []
+    for one in found:
+        if one.kind != "term" or not any(one.definition in before.definition for before in kept):
+            kept.append(one)
+    return kept
 
 
 def _name_of(thing: str | _report.Note | _report.Finding) -> str:
@@ -348,6 +358,7 @@ def _sources(*texts: str) -> str:
 _OF_TERMS = (
     "definitions",
     "report#the-table",
+    "report#each-mark",
     "report#each-key",
     "findings#what-a-finding-has",
     "memory#what-is-alive-at-the-peak",
@@ -358,8 +369,16 @@ _OF_TERMS = (
 def _terms(wanted: str) -> Iterator[Explanation]:
     """Yield what the pages define besides figures."""
     for entry in _entries_of_terms():
-        if _plain(wanted) in entry.names:
+        if any(_is_called(wanted, name) for name in entry.names):
             yield Explanation(wanted, "term", "", _term_text(entry), page=entry.page)
+
+
+def _is_called(wanted: str, name: str) -> bool:
+    """Return whether a name is that of an entry; what stands in <> there may be any word: "compute <dtype>"."""
+    if _plain(wanted) == name:
+        return True
+    pattern = re.sub(r"<\w+>", r"[\\w./]+", re.escape(name))
+    return "<" in name and re.fullmatch(pattern, wanted.lower()) is not None
 
 
 def _entries_of_terms() -> Iterator[_Entry]:

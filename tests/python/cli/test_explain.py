@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -149,6 +150,62 @@ def keys_of_reports() -> set[str]:
         for of, members in re.findall(r"for_each_member\(Of<(\w+)>(.*?)^}", path.read_text(), re.DOTALL | re.MULTILINE):
             found.update(re.findall(r'visit\("(\w+)"', members) if of not in of_traces else ())
     return found
+
+
+# ---- what the texts of a report hold besides figures and names
+
+
+def signs_in(document: _report.Document) -> set[str]:
+    """Return the labels, headings and marks of a document."""
+    found: set[str] = set()
+    for block in document.blocks:
+        if isinstance(block, _report.Paragraph):
+            found.add(block.label)
+        elif isinstance(block, _report.Table):
+            found.update(column.heading for column in block.columns)
+            for cell in (cell for row in block.rows for cell in row):
+                found.update([cell.mark] if cell.mark.isalpha() else re.findall(r"[<>]=|.", cell.mark))
+                found.update(re.findall(r" (x\d+)\b", cell.text))
+                found.update(re.findall(r"^\d\S*(op/s)$", cell.text))
+    return found - {"", "roofprof"}
+
+
+def with_all_marks() -> dict[str, Any]:
+    """Return a report of equal layers, one of which has an op without a cost, and one of which was inferred."""
+    data = profiler(nn.Sequential(*(nn.Linear(64, 64) for _ in range(6)))).run(torch.rand(32, 64)).to_dict()
+    data["ops"][0]["costed"] = False
+    data["modules"][-1]["inferred"] = True
+    return data
+
+
+def test_every_label_heading_and_mark_of_a_printed_report_is_explained():
+    unknown, seen = set(), set()
+    for make in (*REPORTS.values(), with_all_marks):
+        report = _report.report_from_json(json.dumps(make()))
+        for by in ("module", "op", "phase,op", "scope", "kernel", "rank", "collective", "memory"):
+            seen |= signs_in(report.document(by=by))
+        seen |= {row.bound for row in report.rows}
+        seen |= set(
+            re.findall(
+                r"^total|^own time|^findings|^more|^one call|basis|confidence|gain|try", report.brief(), re.MULTILINE
+            )
+        )
+    for sign in seen:
+        try:
+            assert all(one.definition or one.formula for one in roofprof.explain(sign))
+        except ValueError:
+            unknown.add(sign)
+    assert unknown == set()
+    assert {">=", "<=", "~", "columns", "roofs", "siblings", "coverage", "most waste in", "own time", "basis"} < seen
+    assert any(re.fullmatch(r"x\d+", sign) for sign in seen)
+    assert any(sign.startswith("compute ") for sign in seen)
+
+
+def test_no_paragraph_stands_twice_in_an_explanation():
+    for name in (*WORDS, *(field.heading for field in FIGURES.values())):
+        said = [one.definition for one in roofprof.explain(name) if one.definition and one.kind in {"term", "figure"}]
+        terms = [one.definition for one in roofprof.explain(name) if one.kind == "term"]
+        assert all(sum(text in other for other in said) == 1 for text in terms), name
 
 
 def is_about(name: str, one: manual.Explanation) -> bool:
