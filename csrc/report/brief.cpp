@@ -125,8 +125,9 @@ std::string total_words(const Report& report) {
   const RooflineRow& total = report.total();
   const auto count = [](std::int64_t value) { return human_count(static_cast<double>(value)); };
   const std::string_view at_least = total.incomplete ? ">=" : "";
-  std::string text = fmt::format("total: {0}{1}FLOPs, {0}{2} moved", at_least, count(total.flops) + " ",
-                                 human_bytes(static_cast<double>(total.bytes)));
+  std::string text = fmt::format("total: {}{} FLOPs, ", at_least, count(total.flops));
+  if (total.int_ops > total.flops) text += fmt::format("{}{} integer operations, ", at_least, count(total.int_ops));
+  text += fmt::format("{}{} moved", at_least, human_bytes(static_cast<double>(total.bytes)));
   if (total.params_known) text += fmt::format(", {} parameters", count(total.params));
   if (total.time_ns) text += ", " + human_time(static_cast<double>(*total.time_ns));
   if (total.lower_bound_time_ns)
@@ -170,9 +171,20 @@ std::string text_in(const Room& room, const Finding& finding) {
   return cut(text, room.text);
 }
 
+// Where no rule holds: what wastes most, as far as the roofs tell.
+std::string no_findings_words(const Report& report, std::size_t longest_path) {
+  const auto& hotspots = report.analysis().folded_hotspots();
+  if (hotspots.empty() || hotspots.front().row.wasted_time_ns.value_or(0) <= 0) return "none";
+  const auto& [row, members] = hotspots.front();
+  return fmt::format("none by a rule; most waste is in {} of {}{}: {}, {} of the total", *row.op,
+                     short_path(display_path(*row.module), longest_path),
+                     members > 1 ? fmt::format(" x{}", members) : "",
+                     human_time(static_cast<double>(*row.wasted_time_ns)), percent_of(*row.wasted_time_ns, report));
+}
+
 std::vector<std::string> findings_in(const Room& room, const Report& report) {
   const auto& findings = report.analysis().findings();
-  if (findings.empty()) return {"findings: none"};
+  if (findings.empty()) return {"findings: " + no_findings_words(report, room.path)};
   std::vector<std::string> lines = {std::string("findings, what gains most first") +
                                     (findings.size() > 1 ? fmt::format(" ({}):", kGainsOverlap) : ":")};
   std::size_t number = 0;
@@ -233,7 +245,7 @@ std::string Report::markdown(const TableOptions& requested) const {
   document.say("total", total_words(*this).substr(std::string_view("total: ").size()));
   const auto& findings = analysis().findings();
   if (findings.empty()) {
-    document.say("findings", "none");
+    document.say("findings", no_findings_words(*this, kNoLimit));
   } else {
     Table table{{{.heading = "finding", .left = true},
                  {.heading = "what to do", .left = true},

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/roofline.h"
-#include "core/median.h"
+#include "analysis/rows.h"
 #include "core/phrases.h"
 
 namespace roofprof {
@@ -198,11 +198,11 @@ bool wants_channels_last(const FindingCase& where) {
 }
 
 double observing_share(const ProfileData& data) {
-  const Runs& runs = data.runs;
-  if (data.device_timed || runs.bare_ns.empty() || runs.chosen < 0) return 0;
-  const auto wall = static_cast<double>(runs.total_ns[static_cast<std::size_t>(runs.chosen)]);
-  return wall > 0 ? std::clamp(1 - median(runs.bare_ns) / wall, 0.0, 1.0) : 0;
+  const double overhead = data.device_timed ? 0 : observer_overhead(data.runs).value_or(0);
+  return overhead / (1 + overhead);
 }
+
+bool takes_one_tensor(const ProfileData& data) { return data.modules[kModel].input_shapes.size() == 1; }
 
 bool ran_compiled(const ProfileData& data) {
   return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||

@@ -91,9 +91,11 @@ bool ran_compiled(const ProfileData& data);
 bool is_of_cpp(const ProfileData& data);
 // Returns whether a convolution on a CPU takes and makes images in channels first, and is not near its roof.
 bool wants_channels_last(const FindingCase& where);
-// Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where there
-// were none, and on a device, whose kernels take no longer.
+// Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where that is
+// within the noise of both, and on a device, whose kernels take no longer.
 double observing_share(const ProfileData& data);
+// Returns whether the model was called with one tensor: then code that changes "x" changes all that it takes.
+bool takes_one_tensor(const ProfileData& data);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
 bool may_compile(const ProfileData& data);
 

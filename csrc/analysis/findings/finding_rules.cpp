@@ -70,12 +70,24 @@ std::optional<FindingReason> reorders_channels(const FindingCase& where) {
       {{"percent_of_op", 100 * static_cast<double>(where.kernels.reordered_ns) / static_cast<double>(time)}}};
 }
 
+// Convolutions take an image of either order where their weights are channels_last. Empty where weights of volumes
+// would have to be.
+std::string try_channels_last(const ProfileData& data) {
+  const auto is_of_volumes = [](const OpBucket& op) { return op.op.find("conv3d") != std::string::npos; };
+  if (std::ranges::any_of(data.ops, is_of_volumes)) return "";
+  constexpr std::size_t kDimensionsOfImages = 4;
+  const bool is_image =
+      cases::takes_one_tensor(data) && data.modules[kModel].input_shapes.front().size() == kDimensionsOfImages;
+  return std::string("model = model.to(memory_format=torch.channels_last)") +
+         (is_image ? "; x = x.to(memory_format=torch.channels_last)" : "");
+}
+
 Said say_reorders_channels(const FindingCase& where, const NamedFigures& figures) {
   const std::string to = is_of_cpp(*where.data) ? "model->to and the input's in torch::MemoryFormat::ChannelsLast"
                                                 : "model and input .to(memory_format=torch.channels_last)";
   return {percent(value_of(figures, "percent_of_op") / 100) +
               " of their time goes to kernels that only change the order of channels (nchwToNhwc, nhwcToNchw)",
-          to + " needs none of them"};
+          to + " needs none of them", try_channels_last(*where.data)};
 }
 
 // A device that is busy for most of the time has no gaps to fill.
@@ -187,7 +199,7 @@ Said say_casts(const FindingCase& where, const NamedFigures&) {
               (is_of_cpp(*where.data) ? "model->to(torch::kBFloat16)" : "model.to(torch.bfloat16)") +
               ") where its precision will do" +
               (may_compile(*where.data) ? ", or fuse casts with neighbouring ops (torch.compile)" : ""),
-          casts_to_wider(*where.data)
+          casts_to_wider(*where.data) || !cases::takes_one_tensor(*where.data)
               ? ""
               : "model = model.to(torch.bfloat16); x = x.to(torch.bfloat16) if x.is_floating_point() else x"};
 }
@@ -303,9 +315,10 @@ std::optional<FindingReason> slow_pooling(const FindingCase& where) {
   return FindingReason{wasted_in(where), {{"percent_of_roof", of_roof(where)}}};
 }
 
-Said say_slow_pooling(const FindingCase&, const NamedFigures& figures) {
+Said say_slow_pooling(const FindingCase& where, const NamedFigures& figures) {
   return {percent_of_roof(figures) + ", so its code bounds it, not the machine",
-          "try model and input in channels_last: on a CPU it is vectorised along the channels there alone"};
+          "try model and input in channels_last: on a CPU it is vectorised along the channels there alone",
+          try_channels_last(*where.data)};
 }
 
 // Convolutions in oneDNN compute with channels in blocks: other layouts are reordered before and after each call.
@@ -319,7 +332,8 @@ Said say_channels_first(const FindingCase& where, const NamedFigures& figures) {
                                                 : "model and input .to(memory_format=torch.channels_last)";
   // Measured with one thread (docs/findings.md).
   return {"on images in channels first, at " + percent_of_roof(figures),
-          "try " + to + ", which made 37 of 42 networks quicker, the quickest 1.9 times as fast"};
+          "try " + to + ", which made 37 of 42 networks quicker, the quickest 1.9 times as fast",
+          try_channels_last(*where.data)};
 }
 
 // ---- shapes that cost bytes
@@ -574,17 +588,13 @@ constexpr std::string_view kMeasuredModels = "measured on other models (docs/fin
 constexpr std::string_view kTimesOfReport = "the time that it took";
 constexpr std::string_view kRoofOfOther = "other precision's roof";
 
-constexpr std::string_view kTryChannelsLast =
-    "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)";
-
 // The rules, from the most special to the most general; the first that holds makes the sentence.
 constexpr FindingRule kRules[] = {
     {.name = "reordered-channels",
      .reason = reorders_channels,
      .sentence = say_reorders_channels,
      .reference = "this report's kernels (names); NVIDIA cuDNN developer guide, tensor layouts",
-     .gain = {0.5, 1.2, kTimesOfReport, Confidence::medium, "these kernels do nothing else"},
-     .try_it = kTryChannelsLast},
+     .gain = {0.5, 1.2, kTimesOfReport, Confidence::medium, "these kernels do nothing else"}},
     {.name = "older-kernel",
      .reason = built_for_older,
      .sentence = say_built_for_older,
@@ -674,8 +684,7 @@ constexpr FindingRule kRules[] = {
      .reason = slow_pooling,
      .sentence = say_slow_pooling,
      .reference = "ATen/native/cpu/MaxPoolKernel.cpp, AvgPoolKernel.cpp; this report's %roof",
-     .gain = {0.3, 1, kLowerBound, Confidence::high, "ATen vectorises it in channels_last alone"},
-     .try_it = kTryChannelsLast},
+     .gain = {0.3, 1, kLowerBound, Confidence::high, "ATen vectorises it in channels_last alone"}},
     {.name = "misaligned-channels",
      .reason = misaligned_channels,
      .sentence = say_misaligned_channels,
@@ -686,8 +695,7 @@ constexpr FindingRule kRules[] = {
      .sentence = say_channels_first,
      .reference = kMeasured,
      .gain = {0, 0.6, kMeasuredModels, Confidence::medium,
-              "42 models gained -12 to 48% of their time, 40 of them -3% or more"},
-     .try_it = kTryChannelsLast},
+              "42 models gained -12 to 48% of their time, 40 of them -3% or more"}},
     {.name = "depthwise-convolution",
      .reason = depthwise_convolution,
      .sentence = say_depthwise_convolution,

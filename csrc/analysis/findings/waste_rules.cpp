@@ -146,7 +146,7 @@ Said say_double_precision(const FindingCase& where, const NamedFigures& figures)
   if (may_cast_to_fp64(*where.data)) {
     return {what, how + "the forward itself casts to fp64 (.double(), .to), so change that together with the weights"};
   }
-  const bool changes = may_hold_fp64(*where.data);
+  const bool changes = may_hold_fp64(*where.data) && cases::takes_one_tensor(*where.data);
   return {what, how + "a constant of NumPy or Python, or the type of an input, may have made it so",
           changes ? std::string(kToFp32) : ""};
 }

@@ -180,8 +180,8 @@ TEST(FindingsOnPrograms, WhatObservingTookIsNoGain) {
   const auto found = [](std::int64_t bare_ns) {
     ProfileBuilder net;
     net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
-    net.time(kModel, {10'000});
-    net.data.runs.bare_ns = {bare_ns};
+    net.time(kModel, {10'000, 10'000});
+    net.data.runs.bare_ns = {bare_ns, bare_ns};
     return net.derived().findings();
   };
   const auto some = found(6'000);
@@ -191,6 +191,25 @@ TEST(FindingsOnPrograms, WhatObservingTookIsNoGain) {
   EXPECT_EQ(found(10'000).at(0).gain_high_ns, 8'550);
   EXPECT_EQ(found(12'000).at(0).gain_high_ns, 8'550);  // a bare call that took longer takes nothing away
   EXPECT_TRUE(found(1'500).empty());
+}
+
+// Code that tries channels_last changes the image only where the model takes one tensor, and that is an image.
+TEST(FindingsOnPrograms, ChannelsLastIsTriedOnImages) {
+  const auto tried = [](std::vector<std::vector<std::int64_t>> inputs, const char* other = "aten::rest") {
+    ProfileBuilder net;
+    net.data.modules[kModel].input_shapes = std::move(inputs);
+    Work pooled = per_element(1'000, 1'000, 10'000'000);
+    net.op("aten::max_pool2d", kModel, pooled, 2'000'000).channels_first = true;
+    net.op(other, kModel, work_of(1'000'000'000, 10), 2'000'000);
+    net.time(kModel, {4'000'000});
+    return net.derived().findings().at(0).try_it.value_or("");
+  };
+  const std::string model = "model = model.to(memory_format=torch.channels_last)";
+  EXPECT_EQ(tried({{1, 3, 32, 32}}), model + "; x = x.to(memory_format=torch.channels_last)");
+  EXPECT_EQ(tried({{3, 32, 32}}), model);              // an image of a list, as detection takes them
+  EXPECT_EQ(tried({{1, 3, 32, 32}, {1, 10}}), model);  // of a dict or several arguments
+  EXPECT_EQ(tried({}), model);
+  EXPECT_EQ(tried({{1, 3, 8, 32, 32}}, "aten::conv3d"), "");
 }
 
 // The run that the rows come from took 700 ns outside of ops; the others as much, or 10 ns.
@@ -340,6 +359,7 @@ TEST(FindingsOnPrograms, DoublePrecisionIsTriedWhereNothingElseMakesIt) {
     ProfileBuilder net;
     net.data.modules[kModel].params = 10;
     net.data.modules[kModel].param_bytes = 80;
+    net.data.modules[kModel].input_shapes = {{1, 100}};
     auto& bucket = net.op("aten::linear", kModel, work_of(100'000'000, 10, 10, DType::fp64), 1'000'000);
     bucket.dtype = DType::fp64;
     net.time(kModel, {1'000'000});
@@ -353,6 +373,7 @@ TEST(FindingsOnPrograms, DoublePrecisionIsTriedWhereNothingElseMakesIt) {
     bucket.work.input_elements = bucket.work.output_elements = 10;
   };
   ASSERT_TRUE(tried([](ProfileBuilder&) {}));
+  EXPECT_FALSE(tried([](ProfileBuilder& net) { net.data.modules[kModel].input_shapes.push_back({1}); }));
   EXPECT_TRUE(tried([&](ProfileBuilder& net) { copy(net, DType::fp64, 80, 80); }));   // a copy
   EXPECT_TRUE(tried([&](ProfileBuilder& net) { copy(net, DType::fp64, 80, 40); }));   // to fp32
   EXPECT_FALSE(tried([&](ProfileBuilder& net) { copy(net, DType::fp32, 40, 80); }));  // .double()
@@ -370,6 +391,7 @@ TEST(FindingsOnPrograms, CastsAreTriedWhereNoneIsToAWiderType) {
     ProfileBuilder net;
     auto& bucket = net.op("aten::_to_copy", kModel, work_of(0, read, written), 1'000'000);
     bucket.work.input_elements = bucket.work.output_elements = 1'000'000;
+    net.data.modules[kModel].input_shapes = {{1'000'000}};
     net.time(kModel, {1'000'000});
     const auto found = net.derived().findings();
     return found.at(0).rule == "casts" ? found.at(0).try_it : "another rule";

@@ -133,6 +133,30 @@ TEST(Legend, ExplainsWhatIsShownAndWhatThatMentions) {
   EXPECT_TRUE(contains(legend_of(part.report(), {"params"}), "~: which module ran was inferred"));
 }
 
+TEST(Brief, SaysIntegerOperationsWhereMostAre) {
+  Part part;
+  part.data.ops.front().work = testing::work_of(2'000'000, 500, 0, DType::int8);
+  part.op("aten::relu", kModel, testing::work_of(1'000, 500), 500);
+  const std::string brief = part.report().brief();
+  EXPECT_TRUE(contains(brief, "total: 1.00 k FLOPs, 2.00 M integer operations, ")) << brief;
+  part.data.ops.front().work = testing::work_of(500, 500, 0, DType::int8);
+  EXPECT_FALSE(contains(part.report().brief(), "integer operations"));
+}
+
+// 2,000 of 4,000 ns at the roof, and 500 ns outside of ops, call for nothing.
+TEST(Brief, SaysWhatWastesMostWhereNoRuleHolds) {
+  testing::ProfileBuilder net;
+  const ModuleId layer = net.module("layer", "Linear");
+  net.op("aten::linear", layer, testing::work_of(2'000'000, 500), 4'000);
+  net.time(layer, {4'500});
+  const std::string brief = net.report().brief();
+  EXPECT_TRUE(contains(
+      brief, "findings: none by a rule; most waste is in aten::linear of layer: 2.00 us, 44.4% of the total\n"))
+      << brief;
+  net.data.ceilings = {};
+  EXPECT_TRUE(contains(net.report().brief(), "findings: none\n"));
+}
+
 TEST(Units, AreSpelledAlikeInATable) {
   Part part;
   part.op("aten::nonzero", kModel, testing::work_of(0, 1'000'000), 30'000).calls = 1;
