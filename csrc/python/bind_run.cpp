@@ -141,7 +141,8 @@ Report make_report(PythonRun& self, const py::dict& facts) {
   return run::finish_report(self.run, std::move(observed), roofs);
 }
 
-run::RunLimits make_limits(std::int64_t warmup, std::optional<std::int64_t> repeat, std::optional<double> seconds) {
+run::RunLimits make_limits(std::optional<std::int64_t> warmup, std::optional<std::int64_t> repeat,
+                           std::optional<double> seconds) {
   run::RunLimits limits{warmup, repeat};
   if (seconds) limits.time = std::chrono::nanoseconds(std::llround(*seconds * 1e9));
   return limits;
@@ -233,6 +234,7 @@ std::pair<std::int64_t, std::optional<Note>> time_calls(PythonRun& self, const p
 
 void bind_run(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;  // what waits for a device lets other threads run
+  module.attr("WARM_UP_CALLS") = run::kWarmUpCalls;
   py::class_<run::RunLimits>(module, "RunLimits")
       .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
   py::class_<OpsWork>(module, "OpsWork")

@@ -28,6 +28,7 @@ class FurtherCalls {
   // Makes bare calls alone.
   void make_bare() {
     has_limit_ = true;
+    has_limit_of_warmup_ = true;
     if (!warm_up()) return;
     const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
     while (result_.bare_ns.size() < repeats_ && (result_.bare_ns.empty() || !spent(1))) {
@@ -79,15 +80,18 @@ class FurtherCalls {
   // Returns whether the calls so far and one of `more` take longer than that share of the time.
   bool spent(double share, std::chrono::nanoseconds more = {}) const {
     if (!has_limit_) return false;
-    const std::chrono::duration<double> compiling(target_.compilations().seconds);
-    return limits_.now() - started_ - compiling + more > share * limits_.time;
+    return limits_.now() - started_ - compiling() + more > share * limits_.time;
+  }
+
+  std::chrono::duration<double> compiling() const {
+    return std::chrono::duration<double>(target_.compilations().seconds);
   }
 
   // Returns whether something was compiled since; the latest `calls` are then warm-up, whatever was requested: their
   // time is the compiler's.
   bool is_for_the_compiler(std::int64_t compilations_before, std::int64_t calls) {
-    if (target_.compilations().count == compilations_before || compiling_ >= kCompilingCalls) return false;
-    compiling_ += calls;
+    if (target_.compilations().count == compilations_before || compiling_calls_ >= kCompilingCalls) return false;
+    compiling_calls_ += calls;
     result_.warmup += calls;
     return true;
   }
@@ -95,9 +99,14 @@ class FurtherCalls {
   // False where nothing can be timed.
   bool warm_up() {
     std::chrono::nanoseconds latest(result_.counting ? result_.counting->wall_ns : 0);
-    while (result_.warmup < limits_.warmup && !spent(limits_.warmup_share, latest)) {
+    const auto wanted = limits_.warmup.value_or(kWarmUpCalls);
+    while (result_.warmup < wanted && !(has_limit_of_warmup_ && spent(limits_.warmup_share, latest))) {
+      const auto compiling_before = compiling();
       target_.prepare();
-      latest = std::chrono::nanoseconds(target_.bare());
+      const std::chrono::nanoseconds bare(target_.bare());
+      // What the next call takes: it does not compile the same again.
+      latest =
+          std::max({}, bare - std::chrono::duration_cast<std::chrono::nanoseconds>(compiling() - compiling_before));
       if (target_.device_lost()) return stop("found the device lost");
       ++result_.warmup;
     }
@@ -191,7 +200,8 @@ class FurtherCalls {
   const std::chrono::steady_clock::time_point started_ = limits_.now();
   const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
   bool has_limit_ = !limits_.repeat;
-  std::int64_t compiling_ = 0;  // calls
+  bool has_limit_of_warmup_ = !limits_.warmup;
+  std::int64_t compiling_calls_ = 0;
   std::size_t observed_ = 0;
   std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call
 };

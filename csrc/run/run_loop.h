@@ -95,10 +95,15 @@ class StepClock {
   Clock::time_point began_, last_;
 };
 
+// The number of calls that are not timed where the caller gives none.
+inline constexpr std::int64_t kWarmUpCalls = 3;
+
 struct RunLimits {
-  std::int64_t warmup = 3;               // calls that are not timed
+  // Calls that are not timed; empty: kWarmUpCalls, or as many as begin within `warmup_share` of `time`.
+  std::optional<std::int64_t> warmup{};
   std::optional<std::int64_t> repeat{};  // timed pairs; empty: at most 10, or as many as begin within `time`
-  // The time limit, which compilations do not count to. Pairs have none where `repeat` is given.
+  // The time limit, which compilations do not count to. Observed runs have none for what is given: `warmup` calls are
+  // made however long they take, and where `repeat` is given nothing is left out.
   std::chrono::nanoseconds time = std::chrono::seconds(5);
   double warmup_share = 0.5;  // of that time
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;

@@ -41,7 +41,7 @@ enum class Threads : std::uint8_t { own, all };
 
 // RooflineProfiler prof(model, {.warmup = 1, .repeat = 5});
 struct ProfilerOptions {
-  std::int64_t warmup = 3;                  // calls that are not timed
+  std::optional<std::int64_t> warmup = {};  // calls that are not timed; empty: 3, or as many as begin in 2.5 seconds
   std::optional<std::int64_t> repeat = {};  // timed calls; empty: at most 10 or 5 seconds; 0: run() only counts
   std::optional<std::int64_t> depth = {};   // deepest row of the report's tables; empty: as many as stay readable
   // Roofs to use; empty: those that the environment variable ROOFPROF_CEILINGS names, else this machine's own, measured

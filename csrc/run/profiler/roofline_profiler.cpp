@@ -22,7 +22,7 @@ void check(const ProfilerOptions& options) {
   const auto refuse = [](const std::string& what, std::int64_t value) {
     throw std::invalid_argument("roofprof: " + what + ", not " + std::to_string(value));
   };
-  if (options.warmup < 0) refuse("warmup must be 0 or more", options.warmup);
+  if (options.warmup && *options.warmup < 0) refuse("warmup must be 0 or more", *options.warmup);
   if (options.repeat && *options.repeat < 0) refuse("repeat must be 0 or more", *options.repeat);
   if (options.depth && *options.depth < 0) refuse("depth must be 0 or more", *options.depth);
   if (!options.ceilings) return;

@@ -36,7 +36,10 @@ def add_parser(commands: Commands) -> None:
         "named 'loss', else the sum of the floating-point outputs)",
     )
     parser.add_argument(
-        "--warmup", type=whole_number, default=3, metavar="N", help="calls that are not timed (default: 3)"
+        "--warmup",
+        type=whole_number,
+        metavar="N",
+        help="calls that are not timed (default: 3, or as many as begin in 2.5 seconds)",
     )
     parser.add_argument(
         "--repeat",

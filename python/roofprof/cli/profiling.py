@@ -90,7 +90,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for option, wanted in (("--trace", arguments.trace), ("--compiled-kernels", arguments.compiled_kernels)):
         if wanted and (arguments.count or arguments.repeat == 0):
             raise CommandError(f"{option} needs times, which --count and --repeat 0 do not take: leave out one of both")
-    if arguments.warmup < 0 or (arguments.repeat or 0) < 0:
+    if (arguments.warmup or 0) < 0 or (arguments.repeat or 0) < 0:
         raise CommandError("--warmup and --repeat must be 0 or more")
     if arguments.count and arguments.train:
         raise CommandError("give either --count or --train, not both: --count makes one call without a backward")

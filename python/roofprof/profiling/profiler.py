@@ -119,7 +119,7 @@ class RooflineProfiler(TimesCalls):
 
     model: any callable, or a ``torch.export.ExportedProgram``; for a ``torch.nn.Module`` each submodule gets a row.
         None: a block's ops without a model.
-    warmup: calls of :meth:`run` that are not timed.
+    warmup: calls of :meth:`run` that are not timed; None: 3, or as many as begin in 2.5 seconds.
     repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds; 0: one call is counted, and nothing is timed.
     device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
     counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
@@ -143,7 +143,7 @@ class RooflineProfiler(TimesCalls):
     def __init__(  # noqa: PLR0913, PLR0917 (its options)
         self,
         model: Callable[..., Any] | None,
-        warmup: int = 3,
+        warmup: int | None = None,
         repeat: int | None = None,
         device: str | torch.device | None = None,
         counters: str = "auto",
@@ -155,13 +155,13 @@ class RooflineProfiler(TimesCalls):
         model = runnable(model)
         if model is not None and not callable(model):
             raise TypeError(f"model must be callable or None, and this is of type {type(model).__name__}")
-        for name, value in (("warmup", warmup), ("repeat", 1 if repeat is None else repeat)):
-            if not isinstance(value, int):
+        for name, value in (("warmup", warmup), ("repeat", repeat)):
+            if value is not None and not isinstance(value, int):
                 raise TypeError(f"{name} must be a whole number, not {value!r}")
         for name, value in (("keep_events", keep_events), ("compiled_kernels", compiled_kernels)):
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")
-        if warmup < 0 or (repeat is not None and repeat < 0):
+        if (warmup or 0) < 0 or (repeat is not None and repeat < 0):
             raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
         if threads not in {"own", "all"}:
@@ -257,7 +257,8 @@ class RooflineProfiler(TimesCalls):
         if call is not self.model:
             self._observer.session.hide_script_calls()
         snapshot = StateSnapshot(state_roots, args, kwargs) if timed else None
-        with self._turn(), Progress(self.warmup + 2 * self.repeat if self.repeat else None) as progress:
+        warmup = _C.WARM_UP_CALLS if self.warmup is None else self.warmup
+        with self._turn(), Progress(warmup + 2 * self.repeat if self.repeat else None) as progress:
             target = self._count_call(call, args, kwargs, state_roots, snapshot)
             if timed:
                 target.progress = progress

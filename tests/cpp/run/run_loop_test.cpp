@@ -64,9 +64,11 @@ class ScriptedTarget final : public RunTarget {
   }
   void prepare() override { ++prepared; }
   std::int64_t bare() override {
+    const auto before = clock_now;
     call();
-    return 7;
+    return bare_takes_its_time ? (clock_now - before + 7ns).count() : 7;
   }
+  bool bare_takes_its_time = false;  // by the test's clock; else each takes 7 ns
   void keep() override { kept.push_back(calls); }
   Pass observed() override {
     std::optional<Pass> pass;
@@ -182,9 +184,9 @@ INSTANTIATE_TEST_SUITE_P(Table, Scenarios, ::testing::ValuesIn(testing::read_sce
 TEST(Limits, SlowCallsAreRepeatedLessWithoutAWish) {
   ScriptedTarget target;
   target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(target, {.warmup = 100, .time = 105h});
-  EXPECT_EQ(ran.result.warmup, 6) << "half of the time is for the warm-up: calls that begin within 52.5 hours";
-  EXPECT_EQ(ran.result.timed.size(), 3U) << "pairs that begin after 60, 80 and 100 hours";
+  const auto ran = run_all(target, {.time = 75h, .warmup_share = 0.2});
+  EXPECT_EQ(ran.result.warmup, 2) << "calls that begin within 15 hours";
+  EXPECT_EQ(ran.result.timed.size(), 3U) << "pairs that begin after 20, 40 and 60 hours";
   EXPECT_TRUE(texts(ran.result).empty());
 }
 
@@ -199,8 +201,15 @@ TEST(Limits, OneTimedPairIsMadeHoweverSlow) {
 // Known from the counting call, by the observer's own clock.
 TEST(Limits, ACallThatTakesLongerThanIsLeftIsNoWarmUp) {
   ScriptedTarget target;
-  const auto ran = run_all(target, {.warmup = 3, .time = 1ns});
-  EXPECT_EQ(ran.result.warmup, 0);
+  EXPECT_EQ(run_all(target, {.time = 1ns}).result.warmup, 0);
+}
+
+TEST(Limits, WarmUpsThatWereWishedForAreMadeHoweverSlow) {
+  ScriptedTarget target;
+  target.script = [](std::int64_t) { clock_now += 10h; };
+  const auto ran = run_all(target, {.warmup = 5, .time = 1h});
+  EXPECT_EQ(ran.result.warmup, 5);
+  EXPECT_EQ(ran.result.timed.size(), 1U);
 }
 
 TEST(Limits, AWishHasNone) {
@@ -216,6 +225,14 @@ TEST(Limits, TheCompilersTimeDoesNotCount) {
   target.compiles = [](std::int64_t call) { return call == 2; };
   const auto ran = run_all(target, {.warmup = 1, .time = 59min});
   EXPECT_EQ(ran.result.timed.size(), 10U);
+}
+
+// The first warm-up call compiles for an hour, which says nothing of the time that the next one takes.
+TEST(Limits, ACallThatCompiledIsNoMeasureOfTheNextOne) {
+  ScriptedTarget target;
+  target.compiles = [](std::int64_t call) { return call == 2; };
+  target.bare_takes_its_time = true;
+  EXPECT_EQ(run_all(target, {.time = 59min}).result.warmup, 3);
 }
 
 // ---- a first call that sets something up
@@ -345,6 +362,11 @@ TEST(BareCalls, ThatCompileAreWarmUp) {
   const auto result = time_all(target, {.warmup = 0, .repeat = 2, .time = 1min});
   EXPECT_EQ(result.warmup, 1);
   EXPECT_EQ(target.kept, (std::vector<std::int64_t>{1, 3}));
+
+  ScriptedTarget first;
+  first.compiles = [](std::int64_t call) { return call == 1; };
+  first.bare_takes_its_time = true;
+  EXPECT_EQ(time_all(first, {.warmup = 3, .repeat = 2, .time = 59min}).warmup, 3);
 
   ScriptedTarget always;
   always.compiles = [](std::int64_t) { return true; };

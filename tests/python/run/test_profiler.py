@@ -93,9 +93,10 @@ def test_without_a_wish_slow_models_are_repeated_less(monkeypatch):
     limits = roofprof._C.RunLimits
     monkeypatch.setattr(roofprof._C, "RunLimits", lambda warmup, repeat: limits(warmup, repeat, seconds=0.1))
     model = Counted(seconds=0.03)
-    report = profiler(model, warmup=3, repeat=None).run(x())
+    report = profiler(model, warmup=None, repeat=None).run(x())
     assert 1 <= len(report.run_times) <= 3
     assert report.to_dict()["runs"]["warmup"] < 3
+    assert profiler(model, warmup=4, repeat=None).run(x()).to_dict()["runs"]["warmup"] == 4, "as it was wished"
     assert len(profiler(model, warmup=0, repeat=4).run(x()).run_times) == 4
 
 
