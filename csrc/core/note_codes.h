@@ -77,6 +77,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "The steps that a mean is of did different work: counts of what some of them did are rounded down."},
     {"model-not-aligned", NoteLevel::warning,
      "The calls in a trace are not those of the model: rows are named by class and number."},
+    {"roofs-of-another", NoteLevel::warning,
+     "The given roofs are those of another device than the one that the trace was recorded on."},
     {"whole-context", NoteLevel::info,
      "Attention counts the whole context that a serving engine's annotation gives; a sliding window is not known."},
     // Operators and modules

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/phrases.h"
@@ -35,6 +38,15 @@ std::string transposed(const std::string& sizes) {
   const auto cross = sizes.find('x');
   if (cross == sizes.npos || sizes.find('x', cross + 1) != sizes.npos) return sizes;
   return sizes.substr(cross + 1) + "x" + sizes.substr(0, cross);
+}
+
+// Returns whether the sizes differ in more than the first one.
+bool differ_behind_first(const std::string& a, const std::string& b) {
+  const auto behind = [](const std::string& sizes) {
+    const auto cross = sizes.find('x');
+    return cross == sizes.npos ? std::string() : sizes.substr(cross);
+  };
+  return behind(a) != behind(b);
 }
 
 // Returns the tensors that a recorded call takes.
@@ -150,8 +162,23 @@ class Comparison {
     return names.empty() ? "" : ", but of " + listed(names, kNamed);
   }
 
+  // Returns whether ops of the call, or of calls inside it, take tensors of the sizes of each of the model's inputs.
+  bool has_inputs_of_model(std::int32_t root) {
+    if (model_.inputs.empty()) return false;
+    std::set<std::string_view> sizes;
+    std::vector<std::int32_t> pending = {root};
+    while (!pending.empty()) {
+      const auto call = pending.back();
+      pending.pop_back();
+      for (const auto op : trace_.calls[at(call)].ops) sizes.insert(taken(op).sizes.begin(), taken(op).sizes.end());
+      pending.insert(pending.end(), in_trace_[at(call)].begin(), in_trace_[at(call)].end());
+    }
+    return std::ranges::all_of(model_.inputs, [&](const auto& input) { return sizes.contains(input); });
+  }
+
   // Compares the calls inside of `root` with those of the model. Returns the first difference; empty if they fit.
   std::string difference_at(std::int32_t root, Alignment& found) {
+    has_inputs_ = has_inputs_of_model(root);
     std::unordered_map<ModuleId, std::int32_t> instances;  // by the module's first place
     std::vector<std::pair<std::int32_t, std::int32_t>> pending = {{root, 0}};
     while (!pending.empty()) {
@@ -209,14 +236,17 @@ class Comparison {
     for (const auto op : trace_.calls[at(call)].ops) {
       if (expected.empty() || recorded_[at(op)].op != reads->second.op) continue;
       const auto& there = taken(op).sizes;
-      if (std::ranges::equal(expected, there,
-                             [](const auto& one, const auto& other) { return one.empty() || one == other; })) {
-        continue;
-      }
+      const bool fits = std::ranges::equal(
+          expected, there, [](const auto& one, const auto& other) { return one.empty() || one == other; });
+      const auto& of_call = reads->second.of_call;
+      const bool like_inputs =
+          !fits || !has_inputs_ || std::ranges::equal(of_call, there, std::not_fn(differ_behind_first));
+      if (fits && like_inputs) continue;
       std::vector<std::string> shown_sizes;
       for (const auto& one : expected) shown_sizes.push_back(one.empty() ? "any" : one);
-      return name_of(module) + " (" + module.type + ") calls " + reads->second.op + " of " + listed(shown_sizes) +
-             " in the model, and " + where() + " of " + listed(there);
+      return name_of(module) + " (" + module.type + ") calls " + reads->second.op + " of " +
+             listed(fits ? of_call : shown_sizes) + " in the model, and " + where() + " of " + listed(there) +
+             (fits ? ", though both got inputs of " + listed(model_.inputs, kSizesNamed) : "");
     }
     return {};
   }
@@ -227,6 +257,7 @@ class Comparison {
   std::vector<std::optional<Taken>> taken_;  // by recorded call
   std::vector<std::vector<std::int32_t>> in_trace_;
   std::vector<std::vector<std::int32_t>> in_model_;
+  bool has_inputs_ = false;  // the trace's call that is compared got tensors of the sizes of the model's inputs
 };
 
 }  // namespace

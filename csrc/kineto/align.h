@@ -27,6 +27,7 @@ struct ModuleReads {
   // any).
   std::string op;
   std::vector<std::string> taken;
+  std::vector<std::string> of_call = {};  // the same sizes, with those of the inputs that are no parameters
 };
 
 // The model that was recorded, and the calls of one forward.
@@ -34,6 +35,7 @@ struct CalledModel {
   std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<ModuleCall> calls;
   std::unordered_map<ModuleId, ModuleReads> reads;  // by the first place of each module that was seen
+  std::vector<std::string> inputs;                  // sizes of the tensors that the model was called with
 };
 
 // The calls of modules in a trace.
@@ -48,8 +50,10 @@ using Alignment = std::unordered_map<std::int32_t, ModuleId>;
 
 // Finds the modules of the trace's instances. A call of the model's class fits if the calls inside it are those of the
 // model, class by class, and if ops read parameters of the model's sizes; sizes of inputs may differ, as batches do.
-// Each call that fits gives its instances their modules, one instance to one module. If none fits, one sentence says
-// why: the first difference, several instances that fit, or a model that is a part of what was recorded.
+// Where those of the model's inputs are the same in both, so must be what its modules take, but for the first size,
+// which data may decide (the tokens of an expert). Each call that fits gives its instances their modules, one instance
+// to one module. If none fits, one sentence says why: the first difference, several instances that fit, or a model that
+// is a part of what was recorded.
 std::variant<Alignment, std::string> aligned(const CalledInstances& trace, const std::vector<RecordedCall>& recorded,
                                              const CalledModel& model);
 

@@ -80,7 +80,8 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& co
     const auto& [op, shapes] = *calls.begin();
     if (!all_read || calls.size() > 1 || shapes.ends_with("...")) continue;  // long texts are cut off
     known.op = op;
-    known.taken = parameters_in(items_of(shapes), sizes);
+    known.of_call = items_of(shapes);
+    known.taken = parameters_in(known.of_call, sizes);
   }
   return reads;
 }
@@ -100,6 +101,11 @@ kineto::CalledModel called_model(const Report& counted, const std::vector<Call>&
   kineto::CalledModel model;
   model.modules = counted.data().modules;
   model.reads = reads_of(counted.data(), parameters);
+  for (const auto& sizes : model.modules[kModel].input_shapes) {
+    std::string text;
+    for (const auto size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+    if (!text.empty()) model.inputs.push_back(std::move(text));
+  }
   std::map<std::string, ModuleId> ids;
   for (std::size_t id = 0; id < model.modules.size(); ++id) {
     if (model.modules[id].type != kRegionType) ids.emplace(model.modules[id].path, static_cast<ModuleId>(id));

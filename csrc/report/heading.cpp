@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <set>
 
@@ -114,6 +115,20 @@ std::string step_words(const Report& report) {
                             human_bytes(mean(total.bytes - after.work.bytes())));
 }
 
+// A trace's steps have the numbers of ProfilerStep, which --steps takes; a block's are counted from 0. Empty: numbers
+// are missing in between.
+std::optional<std::int64_t> number_of_first_step(const Report& report) {
+  if (!report.data().imported) return 0;
+  const auto recorded = environment_text(report.environment(), "recorded_steps");  // "2-5"
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  const auto* const end = recorded.data() + recorded.size();
+  const auto begin = std::from_chars(recorded.data(), end, first);
+  if (begin.ec != std::errc() || begin.ptr == end) return std::nullopt;
+  if (std::from_chars(begin.ptr + 1, end, last).ec != std::errc()) return std::nullopt;
+  return last - first + 1 == report.steps() ? std::optional(first) : std::nullopt;
+}
+
 // "time of a step: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)"; empty where no steps were told apart.
 std::string step_time_words(const Report& report) {
   const auto steps = report.step_statistics();
@@ -121,9 +136,12 @@ std::string step_time_words(const Report& report) {
   std::string text = "time of a step";
   if (steps->count < report.steps().value_or(0)) text += fmt::format(", of the first {}", steps->count);
   if (report.data().device_timed) text += ", by the host's clock";
-  return text + fmt::format(": median {}, spread {}, slowest {} (step {} of 0 to {})", human_time(steps->median_ns),
-                            human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)),
-                            steps->slowest_index, steps->count - 1);
+  text += fmt::format(": median {}, spread {}, slowest {}", human_time(steps->median_ns),
+                      human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)));
+  const auto first = number_of_first_step(report);
+  if (!first) return text;
+  return text + fmt::format(" (step {} of {} to {}{})", *first + steps->slowest_index, *first,
+                            *first + steps->count - 1, report.data().imported ? ", by ProfilerStep's numbers" : "");
 }
 
 // "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held

@@ -34,6 +34,19 @@ CountedOps ops_of_model(const ProfileData& counted) {
   return ops;
 }
 
+// What a module does alike in both calls, whatever its sizes.
+using Alike = std::tuple<std::string_view, std::string_view, DType>;
+
+Alike alike(const CountedOps::key_type& key) { return {std::get<0>(key), std::get<1>(key), std::get<2>(key)}; }
+
+// Returns the shapes of those ops of the counted call that the trace lacks.
+std::map<Alike, std::string_view> missing_in(const ProfileData& data, CountedOps ops) {
+  for (const auto& op : data.ops) ops.erase(key_of(op, data));
+  std::map<Alike, std::string_view> missing;
+  for (const auto& [key, op] : ops) missing.emplace(alike(key), std::get<3>(key));
+  return missing;
+}
+
 // Ops that the counted call lacks may have this share of the recorded bytes.
 constexpr double kMostLacking = 0.05;
 
@@ -65,6 +78,8 @@ std::string take_crossings(ProfileData& data, const ProfileData& counted) {
   std::vector<Crossings> crossings;
   crossings.reserve(data.ops.size());
   Lacking lacking;
+  const auto missing = missing_in(data, ops);
+  std::string contradiction;
   for (const auto& op : data.ops) {
     auto& of_op = crossings.emplace_back(crossing_whole(op.work.read_bytes, op.work.write_bytes));
     if (!op.costed || op.work.bytes() == 0 || !is_within(op.owner.module, kModel, data.modules)) continue;
@@ -73,14 +88,21 @@ std::string take_crossings(ProfileData& data, const ProfileData& counted) {
     lacking.of_bytes = saturating_add(lacking.of_bytes, op.work.bytes());
     const auto known = ops.find(key_of(op, data));
     if (known == ops.end() || known->second.calls <= 0) {
+      const auto other = missing.find(alike(key_of(op, data)));
+      if (other != missing.end() && contradiction.empty()) {
+        contradiction = display_path(data.modules[index_of(op.owner.module)].path) + " calls " + op.op + " of " +
+                        shown(op.shapes) + " in the trace, and of " + shown(other->second) +
+                        " in the counted call of the model";
+      }
       lacking.add(op);
       continue;
     }
     const double times = static_cast<double>(op.calls) / static_cast<double>(known->second.calls);
     of_op = scaled(known->second.crossings, times);
   }
-  if (lacking.share() > kMostLacking)
-    return std::string(kNotKnown) + lacking.sentence(data) + "; give inputs of the recorded shapes and types";
+  const std::string_view advice = "; give inputs of the recorded shapes and types";
+  if (lacking.share() > kMostLacking) return std::string(kNotKnown).append(lacking.sentence(data)).append(advice);
+  if (!contradiction.empty()) return std::string(kNotKnown).append(contradiction).append(advice);
   for (std::size_t i = 0; i < crossings.size(); ++i) data.ops[i].crossings = std::move(crossings[i]);
   data.crossings_known = true;
   if (lacking.largest == nullptr) return {};

@@ -111,12 +111,35 @@ std::string device_name(const Environment& environment) {
   return "";
 }
 
+bool are_of_gpu(const Ceilings& roofs) {
+  return roofs.facts != CardFacts{} || roofs.device.find(", cuda:") != std::string::npos;  // published, or measured
+}
+
+// Says that times of one device are compared with what another one could do. `device`: the driver's name of the GPU
+// that was recorded; empty: not known.
+void note_other_device(RunRecord& observed, const Ceilings& roofs, const std::string& device,
+                       const std::string& source) {
+  if (!are_of_gpu(roofs)) return;
+  std::string recorded;
+  if (observed.device == "cpu") {
+    recorded = "a CPU";
+  } else if (!device.empty() && roofs.device.find(device) == std::string::npos) {
+    const auto published = published_for_driver_name(device);
+    if (!published || published->device != roofs.device) recorded = device;
+  }
+  if (recorded.empty()) return;
+  add_note(observed.notes, "roofs-of-another",
+           "the times of " + source + " are those of " + recorded + ", and the roofs those of " + roofs.device +
+               ": bounds, %roof and wasted time compare two devices");
+}
+
 }  // namespace
 
 void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source) {
   const auto device = device_name(observed.environment);
   if (roofs) {
     observed.ceilings = *roofs;
+    note_other_device(observed, *roofs, device, source);
   } else if (auto known = device.empty() ? std::nullopt : published_for_driver_name(device)) {
     observed.ceilings = std::move(*known);
   } else {

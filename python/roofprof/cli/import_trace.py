@@ -6,6 +6,7 @@ import argparse
 import glob
 import os
 from pathlib import Path
+from typing import Any
 
 from roofprof.cli.shared import (
     CommandError,
@@ -16,6 +17,7 @@ from roofprof.cli.shared import (
     files_of,
     output,
     take_json_output,
+    with_article,
 )
 
 _DESCRIPTION = """\
@@ -148,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
     traces = _expanded(arguments.trace)
     check_output(arguments, [*traces, arguments.ncu, arguments.device, *(arguments.capture or []), *of_model])
-    from roofprof.profiling.imported import from_ncu, from_trace
+    from roofprof.profiling.imported import NoModuleError, calls_of, from_ncu, from_trace
 
     if not traces:
         return output(from_ncu(arguments.ncu, arguments.device), arguments)
@@ -158,14 +160,33 @@ def run(arguments: argparse.Namespace) -> int:
 
         on_meta = argparse.Namespace(**{**vars(arguments), "target": arguments.model, "device": "meta"})
         inputs = inputs_of(on_meta)
-        model = model_of(on_meta)
-    try:
-        trace = traces if len(traces) > 1 else traces[0]
-        report = from_trace(trace, model, inputs, arguments.device, arguments.steps, arguments.ncu, arguments.capture)
-    except (ValueError, OSError):
-        raise
-    except Exception as error:
-        if model is None:
-            raise
-        raise CommandError(f"{arguments.model} raised {type(error).__name__}: {error}") from error
+        given = model_of(on_meta)
+        try:
+            model = calls_of(given, inputs)
+        except NoModuleError as error:
+            raise CommandError(f"{arguments.model}: {error}") from error
+        except Exception as error:
+            raise CommandError(
+                f"{arguments.model} raised {type(error).__name__} when it was called on the meta device with "
+                f"{_words_of(*inputs)}, to name the rows: {_first_line(error)}"
+            ) from error
+    trace = traces if len(traces) > 1 else traces[0]
+    report = from_trace(trace, model, None, arguments.device, arguments.steps, arguments.ncu, arguments.capture)
     return output(report, arguments)
+
+
+def _words_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return what a call was given, in short: "a tensor of 1x3x224x224 (float32), mask=True"."""
+    given = [_word_of(value) for value in args] + [f"{name}={_word_of(value)}" for name, value in kwargs.items()]
+    return ", ".join(given) or "no arguments"
+
+
+def _word_of(value: Any) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"a tensor of {'x'.join(map(str, shape)) or 'no dimensions'} ({str(dtype).removeprefix('torch.')})"
+    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else with_article(type(value).__name__)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "it does not say why")

@@ -44,13 +44,17 @@ class ModelCalls(NamedTuple):
     parameters: dict[str, tuple[list[str], bool]]
 
 
+class NoModuleError(TypeError):
+    """What was given as the model of a trace is no module."""
+
+
 def calls_of(model: Callable[..., Any], inputs: Any) -> ModelCalls:
     """Count one call of the model; return its report, the calls of its modules and their parameters.
 
-    Raises TypeError unless the model is a module, and whatever the model raises.
+    Raises NoModuleError unless the model is a module, and whatever the model raises.
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"the model of a trace is a torch.nn.Module, not a {type(model).__name__}")
+        raise NoModuleError(f"the model of a trace is a torch.nn.Module, not a {type(model).__name__}")
     paths = {id(module): path for path, module in model.named_modules()}
     calls: list[tuple[str, int]] = []
     open_calls: list[int] = []
@@ -90,7 +94,7 @@ _ALL_STEPS = 0, 2**63 - 1
 
 def from_trace(
     trace: str | os.PathLike[str] | TorchProfile | Sequence[str | os.PathLike[str]],
-    model: Callable[..., Any] | None = None,
+    model: Callable[..., Any] | ModelCalls | None = None,
     inputs: Any = None,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
     steps: str | tuple[int, int] | None = None,
@@ -105,7 +109,7 @@ def from_trace(
     merged report (:func:`roofprof.merge`); all options but ``ncu`` hold for each of them.
     model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
     or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
-    counted once; on the meta device that costs nothing.
+    counted once; on the meta device that costs nothing. What :func:`calls_of` returned stands for both.
     device: the device whose roofs limit the rows: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the
     published roofs of the device that the trace names.
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
@@ -121,7 +125,7 @@ def from_trace(
     mean = steps == "mean"
     roofs = _roofs(device)
     captures = given_captures(capture)
-    called = None if model is None else calls_of(model, inputs)
+    called = model if model is None or isinstance(model, ModelCalls) else calls_of(model, inputs)
     if ncu is not None and isinstance(trace, (list, tuple)):
         raise ValueError("ncu counted one process: give the trace of its rank, not those of several")
     counters = None if ncu is None else _counted(Path(ncu))

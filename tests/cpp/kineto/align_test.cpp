@@ -174,6 +174,28 @@ TEST(Align, AModuleCalledTwiceIsOneInstance) {
   EXPECT_EQ(sentence(trace, net), "the trace calls two modules where the model calls act twice");
 }
 
+// A model that splits its inputs otherwise has parameters of the recorded sizes, but for one that the trace hides.
+TEST(Align, TheSameInputsGiveModulesTheSameSizes) {
+  Net net;
+  net.reads[net.first] = {{"6x6"}, "aten::linear", {"", "6x6"}, {"3x8x6", "6x6"}};
+  const auto recorded_as = [&](const std::string& input) {
+    Recorded trace;
+    forward(trace, instances_of_net(trace));
+    trace.op(0, "aten::reshape", "[[3, 8, 6]]", R"(["float"])");
+    trace.op(1, "aten::linear", "[" + input + ", [6, 6]]", R"(["float", "float"])");
+    return sentence(trace, net);
+  };
+  EXPECT_EQ(recorded_as("[12, 2, 6]"), "") << "the inputs are not known to be the same";
+  net.inputs = {"3x9x6"};
+  EXPECT_EQ(recorded_as("[12, 2, 6]"), "") << "they are others";
+  net.inputs = {"3x8x6"};
+  EXPECT_EQ(recorded_as("[12, 2, 6]"),
+            "first (Linear) calls aten::linear of 3x8x6, 6x6 in the model, and Linear_0 of the trace of 12x2x6, 6x6, "
+            "though both got inputs of 3x8x6");
+  EXPECT_EQ(recorded_as("[3, 8, 6]"), "");
+  EXPECT_EQ(recorded_as("[2, 8, 6]"), "") << "data may decide the first size";
+}
+
 // Two instances of one form are two modules, whichever was meant.
 TEST(Align, DifferentModulesAreNeverOne) {
   Recorded trace;

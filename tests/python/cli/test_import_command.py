@@ -190,6 +190,54 @@ def test_a_model_gives_names_and_parameters(run):
     assert "model-not-aligned" not in codes(report)
 
 
+UNPACKS = """
+from torch import nn
+
+
+class Unpacks(nn.Module):
+    def forward(self, x):
+        first, second = x.shape + (1,)
+        return x
+
+
+def function():
+    return len
+"""
+
+
+def test_what_the_model_raises_names_it_and_the_call(run):
+    Path("m.py").write_text(UNPACKS)
+    sentence = refused(run, "t.json.gz", "--model", "m.py:Unpacks", "--input", "8x16")
+    assert sentence.startswith(
+        "m.py:Unpacks raised ValueError when it was called on the meta device with a tensor of 8x16 (float32), to name "
+        "the rows: too many values to unpack"
+    )
+    sentence = refused(run, "t.json.gz", "--model", "m.py:function", "--input", "8x16")
+    assert sentence == "m.py:function: the model of a trace is a torch.nn.Module, not a builtin_function_or_method\n"
+
+
+def test_roofs_of_a_gpu_for_a_trace_of_a_cpu_are_said(run):
+    report = imported(run, "t.json.gz", "--device", "H100")
+    (note,) = [note.text for note in report.coverage.notes if note.code == "roofs-of-another"]
+    assert note.startswith("the times of the trace are those of a CPU, and the roofs those of H100")
+    assert "roofs-of-another" not in codes(imported(run, "t.json.gz"))
+    write("gpu.json", traced([("aten::mm", [[4, 4], [4, 4]], 3)], device="NVIDIA L40S"))
+    assert "roofs-of-another" not in codes(imported(run, "gpu.json", "--device", "L40S"))
+    assert "roofs-of-another" in codes(imported(run, "gpu.json", "--device", "H100"))
+
+
+def test_the_header_has_the_numbers_of_steps(run):
+    """Those of ProfilerStep, which --steps takes."""
+    _, out, _ = run("import", "t.json.gz")
+    ((number, first, last),) = re.findall(
+        r"\(step (\d+) of (\d+) to (\d+), by ProfilerStep's numbers\)", " ".join(out.split())
+    )
+    assert (int(first), int(last)) == (2, 3)
+    assert int(number) in {2, 3}
+    slowest = imported(run, "t.json.gz", "--steps", number).total.wall
+    assert slowest == max(imported(run, "t.json.gz", "--steps", step).total.wall for step in "23")
+
+
 def test_another_model_is_said(run):
     report = imported(run, "t.json.gz", "--model", "net.py:Other", "--input", f"{BATCH}x16")
     assert "model-not-aligned" in codes(report)

@@ -143,6 +143,52 @@ def test_parameters_that_are_read_in_other_ways_are_no_difference():
     assert report.row("").params == sum(parameter.numel() for parameter in model.parameters())
 
 
+class Frames(nn.Module):
+    """Splits a clip into pieces, with a position for each frame of one: a longer one is stretched."""
+
+    def __init__(self, frames):
+        super().__init__()
+        self.positions = nn.Parameter(torch.ones(1, frames, 6))
+        self.frames = frames
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, clip):
+        given = nn.functional.interpolate(self.positions.transpose(1, 2), size=clip.shape[1])
+        return self.layer((clip + given.transpose(1, 2)).reshape(-1, self.frames, 6))
+
+
+def test_a_model_that_splits_the_same_inputs_otherwise_is_another():
+    """A tensor of the parameter's sizes is in the trace, and it is not the parameter."""
+    recorded, clip = Frames(2), torch.ones(3, 8, 6)
+    report = read(lambda: recorded(clip), Frames(8), clip)
+    assert "layer (Linear) calls aten::linear of 3x8x6, 6x6, 6 in the model, and Linear_0 of the trace of 12x2x6" in (
+        why_not(report)
+    )
+    assert "both got inputs of 3x8x6" in why_not(report)
+    assert set(params_of(report).values()) == {None}
+    assert why_not(read(lambda: recorded(clip), Frames(2), clip)) is None
+    assert why_not(read(lambda: recorded(clip), Frames(2), torch.ones(5, 8, 6))) is None  # another batch
+
+
+class Routed(nn.Module):
+    """Data decide how many rows its layer gets."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x[x[:, 0] > 0])
+
+
+def test_data_may_decide_the_first_size():
+    model, x = Routed(), torch.ones(6, 4)
+    x[2:, 0] = -1
+    report = read(lambda: model(x), Routed(), torch.ones(6, 4))
+    assert why_not(report) is None
+    assert report.row("layer").params == 20
+
+
 def test_two_modules_of_one_form_are_two():
     """Which of them is the given one cannot be told: no row has the figures of both."""
     first, second, x = nn.Linear(4, 8), nn.Linear(4, 8), torch.ones(3, 4)

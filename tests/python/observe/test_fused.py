@@ -440,6 +440,28 @@ def test_what_the_model_of_a_trace_has_not_crosses_whole(tmp_path):
     assert "aten::exp_ of 2 (fp32) in 1; in fused bytes these cross every boundary whole" in note
 
 
+class Windowed(nn.Module):
+    """A large product, and a small one whose split is the model's own."""
+
+    def __init__(self, parts):
+        super().__init__()
+        self.layer, self.parts = nn.Linear(WIDTH, WIDTH), parts
+
+    def forward(self, value):
+        return self.layer(value).sum(0)[:4].reshape(self.parts, -1).exp()
+
+
+def test_the_same_ops_of_other_shapes_are_a_contradiction(tmp_path):
+    """However few their bytes are: nothing of the counted call is taken."""
+    with torch.no_grad():
+        report = in_trace(lambda: Windowed(2)(x()), tmp_path, Windowed(2), x())
+        assert report.row("").fused_bytes is not None
+        report = in_trace(lambda: Windowed(2)(x()), tmp_path, Windowed(1), x())
+    assert_not_known(report)
+    (note,) = notes_on_fused(report)
+    assert "calls aten::exp of 2x2 in the trace, and of 1x4 in the counted call" in note
+
+
 def test_predictions_keep_it_where_the_batch_is_the_same():
     with torch.no_grad():
         report = profiler(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU())).count(x())
