@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import sysconfig
@@ -78,18 +79,48 @@ def _written(kind: type, forward: Any) -> types.FunctionType | None:
         return None
     if not isinstance(function, types.FunctionType):
         return None
-    if any(function.__qualname__ == f"{base.__qualname__}.{function.__name__}" for base in kind.__mro__):
+    of_class = any(function.__qualname__ == f"{base.__qualname__}.{function.__name__}" for base in kind.__mro__)
+    if of_class and _has_its_own_name(function):
         return function
     # A function of its own: where it holds others, it may be a wrapper of one of them.
-    return None if any(_held(function)) else function
+    return None if any(map(_may_be_wrapped, _held(function))) else function
+
+
+def _has_its_own_name(function: types.FunctionType) -> bool:
+    """Return whether the function is written under its name: a decorator may give its wrapper that of what it wraps."""
+    code = function.__code__
+    written = getattr(code, "co_qualname", None)
+    if written is None:  # before Python 3.11
+        return code.co_name == function.__name__ and not any(map(_may_be_wrapped, _held(function)))
+    return bool(written == function.__qualname__)
 
 
 def _held(function: types.FunctionType) -> Iterator[Any]:
-    """Yield the functions and objects like functions that a function closes over."""
+    """Yield what a function closes over, what its defaults are, and what stands in these where they are containers."""
+    held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
-        try:
-            held = cell.cell_contents
-        except ValueError:  # nothing was assigned yet
-            continue
-        if isinstance(held, (types.FunctionType, types.MethodType, functools.partial, functools.partialmethod)):
-            yield held
+        with contextlib.suppress(ValueError):  # nothing was assigned yet
+            held.append(cell.cell_contents)
+    for value in held:
+        yield value
+        if isinstance(value, dict):
+            yield from value.values()
+        elif isinstance(value, (list, tuple, set)):
+            yield from value
+
+
+def _may_be_wrapped(value: Any) -> bool:
+    """Return whether a wrapper of such a value would call it: a function, or an object that is called like one."""
+    if isinstance(value, functools.partialmethod):
+        return True
+    return callable(value) and not isinstance(value, _NEVER_WRAPPED)
+
+
+# What the user's own forward may call, and no decorator gets.
+_NEVER_WRAPPED = (
+    type,
+    types.BuiltinFunctionType,
+    torch.nn.Module,
+    torch._ops.OpOverloadPacket,
+    torch._ops.OpOverload,
+)

@@ -9,7 +9,7 @@ import types
 import pytest
 import torch
 from torch import nn
-from written_elsewhere import Base, honest, silent
+from written_elsewhere import Base, by_default, by_list, by_object, honest, renamed, silent
 
 import roofprof
 
@@ -56,6 +56,30 @@ class Honest(nn.Module):
 
 class Silent(nn.Module):
     @silent
+    def forward(self, x):
+        return x + 4
+
+
+class Renamed(nn.Module):
+    @renamed
+    def forward(self, x):
+        return x + 4
+
+
+class ThroughObject(nn.Module):
+    @by_object
+    def forward(self, x):
+        return x + 4
+
+
+class ThroughDefault(nn.Module):
+    @by_default
+    def forward(self, x):
+        return x + 4
+
+
+class ThroughList(nn.Module):
+    @by_list
     def forward(self, x):
         return x + 4
 
@@ -152,6 +176,10 @@ CLASSES = [
     (CallsSuper, CallsSuper.forward),
     (Honest, Honest.forward),
     (Silent, None),
+    (Renamed, None),
+    (ThroughObject, None),
+    (ThroughDefault, None),
+    (ThroughList, None),
     (NoGrad, NoGrad.forward),
     (InferenceMode, InferenceMode.forward),
     (Compiled, Compiled.forward),
