@@ -53,7 +53,10 @@ struct Group {
   Tally tally;
   Tally compared;  // what took the group's time: of compiled code the ops that it ran, which are in other groups too
   DeviceSums device;
-  bool apart = true;  // false: launches of these ops cannot be told from those of other groups
+  bool apart = true;          // false: launches of these ops cannot be told from those of other groups
+  bool only_compiled = true;  // all of it is the time of compiled code
+
+  bool work_elsewhere() const { return only_compiled && calls > 0 && tally.work == Work{}; }
 };
 
 // Groups in order of appearance.
@@ -69,6 +72,7 @@ class Groups {
       Group& group = groups_[find(bucket)];
       group.calls = saturating_add(group.calls, bucket.calls);
       group.tally.add(bucket, data_.ceilings);
+      group.only_compiled &= is_time_of_region(bucket.op) || is_compiled_code(bucket.op);
     }
   }
 
@@ -133,7 +137,7 @@ class Groups {
     for (const Key* key : keys_) values.push_back(key->value(data_, bucket));
     const auto [position, is_new] = index_.try_emplace(std::move(values), groups_.size());
     if (is_new) {
-      groups_.push_back({position->first, 0, {}, {}, {}, true});
+      groups_.emplace_back().keys = position->first;
       groups_.back().device.measured = reader_.nothing();
     }
     return position->second;
@@ -202,6 +206,11 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
     row.keys = std::move(group.keys);
     for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
     row.calls = group.calls;
+    if (group.work_elsewhere()) {
+      row.work_elsewhere = true;
+      row.achieved_flops.reset();
+      row.achieved_bandwidth.reset();
+    }
     row.input_elements = group.tally.work.input_elements;
     row.output_elements = group.tally.work.output_elements;
     const auto all_ops_ns = total.op_time_ns.value_or(0);

@@ -278,7 +278,8 @@ struct RegionSums {
   double moves = 0;       // of what stands elsewhere in half of the runs, here
 };
 
-std::string as_ratio(double ratio) { return short_text(ratio, 3) + " times as long"; }
+// Says what is divided by what.
+std::string as_ratio(double ratio) { return short_text(ratio, 3) + " times the time that it takes in the timed runs"; }
 
 std::vector<Note> notes_on_kernels(const RegionSums& sums, std::int64_t kernels, std::int64_t runs,
                                    const Environment& environment) {
@@ -291,10 +292,10 @@ std::vector<Note> notes_on_kernels(const RegionSums& sums, std::int64_t kernels,
   std::vector<Note> notes;
   add_note(notes, "compiled-kernels",
            counted(kernels, "kernel") + " of compiled code, timed in " + counted(runs, "run") + " of " +
-               (runs == 1 ? "its" : "their") + " own, where it took " + as_ratio(ratio) +
-               ": the times are their parts of that code's time there, of its time in the rows; together " +
-               of(sums.inside, sums.here) + ", and " + of(sums.attributed, sums.inside) +
-               " of it is known by module; regions keep the rest, such as guards, memory and calls of kernels, as "
+               (runs == 1 ? "its" : "their") + " own, in which the compiled code took " + as_ratio(ratio) +
+               ". A kernel's part of the code's time in its own runs is taken of the time in the rows. Kernels have " +
+               of(sums.inside, sums.here) + " of that, and the module is known of " + of(sums.attributed, sums.inside) +
+               " of the kernels' time. Regions keep the rest, such as guards, memory and calls of kernels, as "
                "(outside kernels)");
   if (sums.moves > kSteady * sums.here) {
     add_note(notes, "kernels-doubtful",
@@ -302,8 +303,8 @@ std::vector<Note> notes_on_kernels(const RegionSums& sums, std::int64_t kernels,
                  " of the compiled regions' time, or more, was at other kernels than told here; " + again);
   } else if (ratio > kAlike || ratio < 1 / kAlike) {
     add_note(notes, "kernels-doubtful",
-             "times of kernels are doubtful: compiled regions took " + as_ratio(ratio) +
-                 " in the runs that tell them; " + again);
+             "times of kernels are doubtful: in the runs that tell them the compiled code took " + as_ratio(ratio) +
+                 "; " + again);
   }
   return notes;
 }

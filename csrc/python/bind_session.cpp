@@ -12,6 +12,7 @@
 #include "observe/declared_work.h"
 #include "observe/graph_calls.h"
 #include "observe/op_observer.h"
+#include "observe/operators/op_info.h"
 #include "observe/own_calls.h"
 #include "observe/regions.h"
 #include "observe/session.h"
@@ -27,6 +28,7 @@ void bind_scopes(py::module_& module) {
   module.def(
       "open_region", [](std::string_view name, const py::object& token) { observe::open_region(name, token.ptr()); },
       py::arg("name"), py::arg("token"));
+  module.def("tell_compiled_range", &observe::tell_compiled_range, py::arg("name"), py::arg("has_graph"));
   module.def("check_name", &observe::check_name, py::arg("name"));
   module.def("is_region_open", &observe::is_region_open, py::arg("name"));
   module.def("close_region", [](const py::object& token) { observe::close_region(token.ptr()); }, py::arg("token"));

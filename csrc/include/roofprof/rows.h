@@ -259,6 +259,9 @@ struct GroupRow : Figures {
   std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
   std::int64_t output_elements = 0;       // of the first result, calls added up
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
+  // It is the time of compiled code, whose work stands with the ops that it ran, or is not known: its own counts are 0,
+  // and tables show n/a.
+  bool work_elsewhere = false;
 
   // Takes the names of Figures::figure, and "calls" and its like.
   std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)

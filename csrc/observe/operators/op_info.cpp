@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "core/collective_kinds.h"
@@ -183,6 +184,7 @@ struct Registry {
   std::vector<std::unique_ptr<OpInfo>> retired;
   std::map<std::pair<Unobserved, std::string>, std::unique_ptr<OpInfo>> named;
   std::map<std::string, std::unique_ptr<OpInfo>, std::less<>> fused;
+  std::set<std::string, std::less<>> without_graph;  // names of ranges around compiled frames
 };
 
 Registry& registry() {
@@ -194,6 +196,12 @@ Registry& registry() {
 bool is_compiled_code(const char* range) {
   constexpr std::string_view kRange = "Torch-Compiled Region";
   return std::strncmp(range, kRange.data(), kRange.size()) == 0;
+}
+
+bool has_graph(std::string_view range) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  return !all.without_graph.contains(range);
 }
 
 // Names with numbers in them would grow without end.
@@ -242,7 +250,8 @@ OpInfo* resolve(const c10::OperatorName& name, const char* address) {
 
 OpInfo* resolve(const at::RecordFunction& fn) {
   if (const auto name = fn.operator_name()) return resolve(*name, fn.name());
-  return is_compiled_code(fn.name()) ? compiled_region() : fused_kernel(fn.name());
+  if (is_compiled_code(fn.name())) return has_graph(fn.name()) ? compiled_region() : nullptr;
+  return fused_kernel(fn.name());
 }
 
 OpInfo* compiled_code(std::string_view name) {
@@ -311,6 +320,17 @@ bool is_of_extension(std::string_view name) {
 OpInfo* compiled_region() {
   static auto* instance = compiled_code(kCompiledRegion);
   return instance;
+}
+
+void tell_compiled_range(std::string_view name, bool has_graph) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (has_graph) {
+    const auto known = all.without_graph.find(name);
+    if (known != all.without_graph.end()) all.without_graph.erase(known);
+  } else if (all.without_graph.size() < kMaxNamed) {
+    all.without_graph.emplace(name);
+  }
 }
 
 OpInfo* compiled_package() {

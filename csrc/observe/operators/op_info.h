@@ -56,8 +56,8 @@ struct OpInfo : OpClass {
 };
 
 // Returns the operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd
-// function's range), compiled_region() where torch.compile's code runs. The pointer stays valid for the life of the
-// process; an operator whose cost changes gets another one.
+// function's range), compiled_region() where a graph of torch.compile's runs. The pointer stays valid for the life of
+// the process; an operator whose cost changes gets another one.
 OpInfo* op_info(const at::RecordFunction& fn);
 // Returns the same pointer for an operator that has a schema.
 OpInfo* op_info(const c10::OperatorHandle& op);
@@ -71,6 +71,9 @@ bool is_of_extension(std::string_view name);
 
 // Returns the operator of code that torch.compile compiled.
 OpInfo* compiled_region();
+// Says whether the code that torch names so ("Torch-Compiled Region: 0/1") calls a graph. Where Dynamo could compile
+// nothing it also makes code, which calls all of it as it is: that is no compiled region. Unknown names call one.
+void tell_compiled_range(std::string_view name, bool has_graph);
 // Returns the operator of calls of AOTInductor packages.
 OpInfo* compiled_package();
 // Returns whether a range of that name is such a call; torch opens it in Python and C++ alike.

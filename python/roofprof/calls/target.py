@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import copy
 import inspect
 import itertools
 import time
@@ -16,7 +17,7 @@ import torch
 
 from roofprof import _C
 from roofprof.models import inductor
-from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks
+from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks, dynamo
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
@@ -224,28 +225,33 @@ class Target:
             self.progress.next_call()
         self._snapshot.before_call()
 
-    def read_kernels(self, observed: Callable[[], int]) -> None:
+    def read_kernels(self, observed: Callable[[], int], ran_compiled: bool) -> None:
         """Make further calls with code that was compiled for its kernels, and observe some; the run loop's last ones.
 
-        ``observed`` prepares a call, makes it, keeps what was observed and returns its time in ns.
+        ``observed`` prepares a call, makes it, keeps what was observed and returns its time in ns. ``ran_compiled``:
+        graphs of torch.compile's ran; without any, the same calls tell what kept it from making some.
         """
-        self.ran_compiled = True
-        if not self.wants_kernels:
+        self.ran_compiled = ran_compiled
+        if not self.wants_kernels or (not ran_compiled and dynamo() is None):
             return
         why_not = inductor.why_not()
-        before = self.compilations.count, self.compilations.seconds
+        if why_not and not ran_compiled:
+            return
+        before = copy.copy(self.compilations.amounts)
         try:
             if not why_not:
                 with inductor.compiled_for_kernels(self.session, on_device=self.on_device) as again:
                     self._make_kernel_calls(again, observed)
-                again.seconds = self.compilations.seconds - before[1]
+                again.seconds = self.compilations.seconds - before.seconds
                 self.graphs = again.facts(self._observer.tree)
-                self.notes += again.notes()
+                self.ran_compiled = ran_compiled or again.met_compiler
+                if self.ran_compiled:
+                    self.notes += again.notes()
         except Exception as error:
             why_not = f"a call for them raised {type(error).__name__}: {error}".splitlines()[0]
         finally:  # the note on compilations is about the user's own
-            self.compilations.count, self.compilations.seconds = before
-        if why_not:
+            self.compilations.amounts = before
+        if why_not and ran_compiled:
             self.graphs = []
             self.notes.append(inductor.no_kernels(why_not))
 
@@ -259,6 +265,8 @@ class Target:
             self._plain_call()
             if self.compilations.count == compiled:
                 break
+        if not again.graphs:
+            return
         if self.on_device:
             observed()
             return

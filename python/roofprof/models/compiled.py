@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -173,6 +174,67 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
     return list({id(module): module for module in found}.values())
 
 
+@dataclass
+class _Amounts:
+    """What the compiler did meanwhile."""
+
+    count: int = 0
+    in_vain: int = 0  # of these: no graph was made
+    seconds: float = 0.0
+
+
+def _number_of(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _graphs_made() -> int:
+    """Return how many graphs Dynamo has made."""
+    return int(dynamo().utils.counters["stats"]["unique_graphs"])
+
+
+def _makes_graphs(of: Sequence[Any]) -> bool:
+    """Return whether a compilation is Dynamo's of a function, by what torch tells of it."""
+    trigger = getattr(of[0], "callback_trigger", None) if of else None
+    return getattr(trigger, "name", "") == "DYNAMO"
+
+
+# ---- ranges around compiled code
+
+
+@contextlib.contextmanager
+def _ranges_told() -> Iterator[None]:
+    """Tell the observer which ranges of compiled code call a graph: of what is compiled already, and meanwhile.
+
+    Where Dynamo finds nothing to compile it also makes code with a range, and that calls everything as it is.
+    """
+    compiler = dynamo()
+    convert_frame: Any = compiler.convert_frame
+    with contextlib.suppress(AttributeError, TypeError):  # a torch that keeps them elsewhere
+        for code in _codes_seen(convert_frame):
+            for entry in compiler.eval_frame._debug_get_cache_entry_list(code):
+                _C.tell_compiled_range(entry.trace_annotation, _calls_graph(entry.code))
+
+    def made(_: CodeType, code: CodeType) -> None:
+        number = torch._guards.CompileContext.current_compile_id()
+        if number is not None:
+            _C.tell_compiled_range(f"Torch-Compiled Region: {number}", _calls_graph(code))
+
+    hook = convert_frame.register_bytecode_hook(made)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _codes_seen(convert_frame: Any) -> list[CodeType]:
+    seen = [code() for code in list(convert_frame.input_codes.seen)]
+    return [code for code in seen if code is not None]
+
+
+def _calls_graph(code: CodeType) -> bool:
+    return any(name.startswith("__compiled_fn") for name in code.co_names)
+
+
 class Compilations:
     """Watches the compiler while a profile runs.
 
@@ -187,8 +249,7 @@ class Compilations:
         with_hooks: Sequence[torch.nn.Module] = (),
         missed: Callable[[torch.nn.Module], None] | None = None,
     ) -> None:
-        self.count = 0
-        self.seconds = 0.0
+        self.amounts = _Amounts()
         self._hooks: ModuleHooks | None = None
         self._with_hooks = with_hooks
         self._called_without: list[_CalledWithout] = []
@@ -196,6 +257,17 @@ class Compilations:
         self._session = session
         self._missed = missed
         self._started = 0.0
+        self._graphs = 0
+
+    @property
+    def count(self) -> int:
+        """How often the compiler was at work."""
+        return self.amounts.count
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.amounts.seconds
 
     @contextlib.contextmanager
     def as_eager(self) -> Iterator[None]:
@@ -240,7 +312,8 @@ class Compilations:
         handler.register_start_callback(self._start)
         handler.register_end_callback(self._end)
         try:
-            yield
+            with _ranges_told():
+                yield
         finally:
             _remove(handler.remove_start_callback, self._start)
             _remove(handler.remove_end_callback, self._end)
@@ -249,13 +322,24 @@ class Compilations:
         """Return a note on the compilations, if there were any."""
         if self.count == 0:
             return []
-        times = "1 time" if self.count == 1 else f"{self.count} times"
         place = "which is in the row (outside)" if timed else "which is in none of the times"
-        text = f"torch.compile compiled {times} meanwhile, in {self.seconds:.1f} s, {place}"
+        took = f"meanwhile, in {self.seconds:.1f} s, {place}"
+        in_vain = self.amounts.in_vain
+        if in_vain == self.count:
+            text = (
+                f"torch.compile looked at {_number_of(in_vain, 'function')} {took}, and found nothing there that it "
+                "could compile: all of it runs as it is"
+            )
+            return [_C.Note("compiled-meanwhile", text)]
+        text = f"torch.compile compiled {_number_of(self.count - in_vain, 'time')} {took}"
+        if in_vain:
+            text += f"; of {_number_of(in_vain, 'further function')} it could compile nothing"
         return [_C.Note("compiled-meanwhile", text)]
 
-    def _start(self, *_: object) -> None:
-        self.count += 1
+    def _start(self, *of: object) -> None:
+        self.amounts.count += 1
+        # Backwards and kernels are compiled apart, for graphs that are there.
+        self._graphs = _graphs_made() if _makes_graphs(of) else -1
         self._started = time.perf_counter()
         if self._hooks is not None:
             found = _called_with_its_hooks()
@@ -268,7 +352,9 @@ class Compilations:
                 self._session.pause()
 
     def _end(self, *_: object) -> None:
-        self.seconds += time.perf_counter() - self._started
+        self.amounts.seconds += time.perf_counter() - self._started
+        if self._graphs == _graphs_made():
+            self.amounts.in_vain += 1
         if self._hooks is not None:
             if self._session is not None:
                 self._session.resume()

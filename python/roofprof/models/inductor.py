@@ -117,6 +117,11 @@ class CompiledAgain:
     _aside: bool = False
     _codes: set[CodeType] = field(default_factory=set)
 
+    @property
+    def met_compiler(self) -> bool:
+        """Whether Dynamo looked at what ran, whatever it could make of it."""
+        return bool(self._codes or self.breaks)
+
     @contextlib.contextmanager
     def put_aside(self) -> Iterator[None]:
         """Run the user's own compiled code in here."""
@@ -145,8 +150,10 @@ class CompiledAgain:
                 "that is in none of the times, and the compiled code is as it was"
             )
             if self.ratios:
+                ratio = statistics.median(self.ratios)
                 text += (
-                    f"; a call took {statistics.median(self.ratios):.2f} times as long as one of your code beside it"
+                    f"; a call of the model with that code takes {ratio:.2f} times the time of a call with your own "
+                    "code, made right before it (the median of such pairs)"
                 )
             if versions:
                 text += f"; it was compiled more than once: {', '.join(versions)}"
@@ -165,7 +172,8 @@ class CompiledAgain:
                 )
             )
         elif not self.graphs:
-            notes.append(no_kernels(_NOTHING_COMPILED))
+            where = "the note graph-breaks says where" if self.breaks else "TORCH_LOGS=graph_breaks says where"
+            notes.append(no_kernels(f"{_NOTHING_COMPILED}; {where}"))
         return notes
 
 
@@ -175,8 +183,8 @@ def no_kernels(why: str) -> _C.Note:
 
 
 _NOTHING_COMPILED = (
-    "torch.compile made none of what ran, and called it as it is, as it does with a function that breaks the graph "
-    "inside a loop; TORCH_LOGS=graph_breaks says where"
+    "torch.compile made none of what ran, and called it as it is, as it does with functions that are disabled and with "
+    "one that breaks the graph inside a loop"
 )
 
 
@@ -191,18 +199,8 @@ class _Backend:
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
         from torch._inductor.compile_fx import compile_fx
 
-        self._note_break(graph)
         patches = self._config | _PATCHES | ({} if self._again.on_device else _RANGES)
         return compile_fx(graph, inputs, inner_compile=self._compile, config_patches=patches, **kwargs)
-
-    def _note_break(self, graph: torch.fx.GraphModule) -> None:
-        reason: Any = getattr(graph, "compile_subgraph_reason", None)
-        if reason is None or not reason.graph_break:
-            return
-        stack = reason.user_stack
-        place = f"{Path(stack[-1].filename).name}:{stack[-1].lineno}" if stack else "unknown"
-        why = str(reason.reason).strip().splitlines()[0]
-        self._again.breaks[place, why] = self._again.breaks.get((place, why), 0) + 1
 
     def _tell_backward(self, graph: torch.fx.GraphModule) -> None:
         """Tell of code of compiled autograd what AOTAutograd knew of it, by its lines.
@@ -322,12 +320,36 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
     finally:
         hook.remove()
         set_region(region_before)
+        _keep_breaks(again, output_graph.graph_break_reasons[breaks:])
         _forget(again, region)
         del output_graph.graph_break_reasons[breaks:]
         convert_frame.FRAME_COMPILE_COUNTER.clear()
         convert_frame.FRAME_COMPILE_COUNTER.update(compilations)
         utils.counters.clear()
         utils.counters.update(counters)
+
+
+def _keep_breaks(again: CompiledAgain, reasons: Sequence[Any]) -> None:
+    """Keep where and why graphs broke, also where nothing was left to make a graph of."""
+    for reason in reasons:
+        text = str(reason.reason).strip()
+        why = text.splitlines()[0]
+        function = re.search(r"<(?:bound method|function) (\S+)", text)
+        if function and "disable" in why:  # which one is said in the explanation alone
+            why += f" {function[1]}"
+        key = _place_of_break(reason.user_stack, function[1] if function else ""), why
+        again.breaks[key] = again.breaks.get(key, 0) + 1
+
+
+def _place_of_break(stack: Sequence[Any], function: str) -> str:
+    """Return the line of the user's that broke the graph; where torch itself calls a function, that function's name."""
+    of_torch = str(Path(torch.__file__).parent)
+    frames = [frame for frame in stack if not frame.filename.startswith(of_torch)]
+    if frames:
+        return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    if function:
+        return f"the call of {function}"
+    return f"{Path(stack[-1].filename).name}:{stack[-1].lineno}" if stack else "unknown"
 
 
 def _inductor() -> Any:

@@ -41,6 +41,21 @@ TEST(Group, SumsOpsByTheirKeys) {
   EXPECT_EQ(rows[3].bound.kind, BoundKind::overhead);
 }
 
+// 0 of them would be wrong: it stands with the ops that the code ran.
+TEST(Group, TheWorkOfCompiledCodeIsElsewhere) {
+  Training training;
+  training.op("compiled region", training.conv, {}, 7'000);
+  const testing::Derived report = training.derived();
+  for (const auto& row : report.group(Keys{"op"})) {
+    const bool compiled = row.op == "compiled region";
+    EXPECT_EQ(row.work_elsewhere, compiled) << *row.op;
+    if (!compiled) continue;
+    EXPECT_EQ(row.time_ns, 7'000);
+    EXPECT_FALSE(row.achieved_flops || row.achieved_bandwidth);
+  }
+  for (const auto& row : report.group(Keys{"module"})) EXPECT_FALSE(row.work_elsewhere) << *row.module;
+}
+
 TEST(Group, HasItsKeysByName) {
   const testing::Derived report = Training().derived();
   const auto rows = report.group(Keys{"module", "op"});

@@ -168,6 +168,112 @@ def test_a_model_that_compiles_in_each_call_is_timed_in_the_end():
     assert report.to_dict()["runs"]["warmup"] > 10
 
 
+# ---- what the compiler leaves as it is
+
+
+class Disabled(nn.Module):
+    """All of its work is hidden from the compiler."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    @torch._dynamo.disable
+    def forward(self, value):
+        return torch.tanh(self.layer(value)) @ value.T
+
+
+class CallsDisabled(Disabled):
+    """The same, by a method of its own."""
+
+    @torch._dynamo.disable
+    def work(self, value):
+        return torch.tanh(self.layer(value)) @ value.T
+
+    def forward(self, value):
+        return self.work(value)
+
+
+@pytest.mark.parametrize("kind", [Disabled, CallsDisabled])
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_ran_as_it_is_is_no_compiled_region(kind, warm, backend):
+    """Dynamo puts a range around code that calls no graph: each op there has its own time, as without torch.compile."""
+    model = torch.compile(kind(), backend=backend)
+    if warm:
+        model(x())
+    report = profiler(model).run(x())
+    assert backend.frame_count == 0
+    by_op = {row.op: row for row in report.group("op")}
+    assert set(by_op) == {row.op for row in profiler(kind()).run(x()).group("op")}
+    assert all(by_op[op].time > 0 for op in ("aten::linear", "aten::tanh", "aten::matmul"))
+    assert report.row("layer").time > 0
+    notes = {note.code: note.text for note in report.coverage.notes}
+    assert "compiled" not in notes
+    assert ("compiled-meanwhile" in notes) == (not warm)
+    if not warm:
+        assert "found nothing there that it could compile" in notes["compiled-meanwhile"]
+
+
+def test_a_block_counts_what_ran_as_it_is(backend):
+    model = torch.compile(Disabled(), backend=backend)
+    prof = profiler(model)
+    with prof:
+        model(x())
+    report = prof.report()
+    assert report.total.macs == roofprof.count(Disabled(), x()).total.macs
+    assert report.coverage.uncosted == {}
+    assert "compiled-not-counted" not in {note.code for note in report.coverage.notes}
+
+
+def test_a_graph_whose_number_code_without_one_had_is_a_region(backend):
+    """torch.compiler.reset() starts the numbers of Dynamo's code again."""
+    profiler(torch.compile(Disabled(), backend=backend)).run(x())
+    torch.compiler.reset()
+    report = profiler(torch.compile(Net(), backend=backend)).run(x())
+    assert report.row("first.0").time is None
+    assert {row.op for row in report.group("op")} >= {"compiled region"}
+
+
+@pytest.mark.parametrize("pause", [0.0, 3.0])
+def test_all_warm_ups_are_made_however_long_compiling_takes(pause):
+    """2.5 seconds are for the warm-up, and what the compiler takes does not count."""
+
+    def compiler(graph, _):
+        time.sleep(pause)
+        return graph.forward
+
+    report = profiler(torch.compile(Net(), backend=compiler), warmup=None, repeat=None).run(x())
+    assert report.to_dict()["runs"]["warmup"] == 3
+
+
+def cells_of_region(report):
+    """The cells of its work in the table."""
+    columns = ["macs", "flops", "bytes", "achieved_flops", "achieved_bandwidth", "intensity"]
+    (line,) = (
+        line for line in report.table(by="op", columns=columns).splitlines() if line.startswith("compiled region ")
+    )
+    return line.removeprefix("compiled region ").split()
+
+
+def test_the_work_of_a_compiled_region_stands_with_its_ops(backend):
+    """Its own cells say n/a: 0 bytes would be wrong. A rate of an op is of its calls that have a time."""
+    model = nn.Sequential(torch.compile(nn.Linear(8, 8), backend=backend), nn.Linear(8, 8), nn.Linear(8, 8))
+    report = profiler(model).run(x())
+    (region,) = (row for row in report.group("op") if row.op == "compiled region")
+    assert cells_of_region(report) == ["n/a"] * 6
+    assert region.time > 0
+    assert region.achieved_flops is region.achieved_bandwidth is None
+    linear = report.by_operator()["aten::linear"]
+    assert linear.macs == 3 * LINEAR
+    eager = [row for row in report.group("module", "op") if row.op == "aten::linear" and row.time is not None]
+    assert len(eager) == 2
+    assert linear.achieved_flops == pytest.approx(sum(row.flops for row in eager) / linear.time)
+    block = profiler(model)
+    with block:
+        model(x())
+    assert cells_of_region(block.report()) == ["n/a"] * 6
+
+
 # ---- parts of a program that are compiled
 
 

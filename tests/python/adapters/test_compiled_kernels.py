@@ -411,6 +411,63 @@ def test_graph_breaks_are_counted_with_place_and_reason():
     assert {kernel.module for kernel in report.kernels} == {"first", "second"}
 
 
+@torch._dynamo.disable
+def sorted_by_hand(x):
+    return torch.sort(x)[0]
+
+
+class BetweenGraphs(nn.Module):
+    def forward(self, x):
+        return sorted_by_hand(x.relu()).tanh()
+
+
+class InMethod(nn.Module):
+    def forward(self, x):
+        return self.hidden(x)
+
+    @torch._dynamo.disable
+    def hidden(self, x):
+        return torch.relu(x)
+
+
+class WholeForward(nn.Module):
+    @torch._dynamo.disable
+    def forward(self, x):
+        return torch.relu(x)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("kind", "place", "function", "kernels"),
+    [
+        (BetweenGraphs, "test_compiled_kernels.py:", "sorted_by_hand", 2),
+        (InMethod, "test_compiled_kernels.py:", "InMethod.hidden", 0),
+        (WholeForward, "the call of WholeForward.forward: ", "WholeForward.forward", 0),
+    ],
+)
+def test_disabled_functions_are_among_the_graph_breaks(kind, place, function, kernels):
+    with torch.no_grad():
+        report = kernels_of(torch.compile(kind()), torch.rand(32, 64))
+    notes = {note.code: note.text for note in report.coverage.notes}
+    assert notes["graph-breaks"].startswith(f"1 graph break: {place}")
+    assert "torch.compiler.disable()" in notes["graph-breaks"]
+    assert notes["graph-breaks"].endswith(function)
+    assert len(report.kernels) == kernels
+    assert ("no-kernels" in notes) == (kernels == 0)
+    if kernels == 0:
+        assert "the note graph-breaks says where" in notes["no-kernels"]
+        assert "could compile" in notes["compiled-meanwhile"]
+
+
+@needs_kernels
+def test_the_notes_say_what_is_divided_by_what():
+    with torch.no_grad():
+        report = kernels_of(torch.compile(nn.Linear(64, 64)), torch.rand(32, 64))
+    notes = {note.code: note.text for note in report.coverage.notes}
+    assert "times the time of a call with your own code" in notes["compiled-again"]
+    assert "times the time that it takes in the timed runs" in notes["compiled-kernels"]
+
+
 @needs_kernels
 def test_sizes_may_be_symbolic():
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU())
