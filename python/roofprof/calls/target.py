@@ -123,6 +123,7 @@ class Observer:
         self.scripts = Scripts(tree, self.session)
         self._graphs = GraphScopes(tree, self.session)
         self.packages = Packages(tree, self.session, tree.once(compiled_places))
+        self.compilations.calls_packages = self.packages.in_compiled
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
 
     @contextlib.contextmanager

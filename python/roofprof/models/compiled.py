@@ -202,22 +202,23 @@ def _makes_graphs(of: Sequence[Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _ranges_told() -> Iterator[None]:
+def _ranges_told(*, all_are_regions: bool) -> Iterator[None]:
     """Tell the observer which ranges of compiled code call a graph: of what is compiled already, and meanwhile.
 
     Where Dynamo finds nothing to compile it also makes code with a range, and that calls everything as it is.
+    ``all_are_regions``: that too counts as compiled code.
     """
     compiler = dynamo()
     convert_frame: Any = compiler.convert_frame
     with contextlib.suppress(AttributeError, TypeError):  # a torch that keeps them elsewhere
         for code in _codes_seen(convert_frame):
             for entry in compiler.eval_frame._debug_get_cache_entry_list(code):
-                _C.tell_compiled_range(entry.trace_annotation, _calls_graph(entry.code))
+                _C.tell_compiled_range(entry.trace_annotation, all_are_regions or _calls_graph(entry.code))
 
     def made(_: CodeType, code: CodeType) -> None:
         number = torch._guards.CompileContext.current_compile_id()
         if number is not None:
-            _C.tell_compiled_range(f"Torch-Compiled Region: {number}", _calls_graph(code))
+            _C.tell_compiled_range(f"Torch-Compiled Region: {number}", all_are_regions or _calls_graph(code))
 
     hook = convert_frame.register_bytecode_hook(made)
     try:
@@ -254,6 +255,7 @@ class Compilations:
         self._with_hooks = with_hooks
         self._called_without: list[_CalledWithout] = []
         self.eager = False
+        self.calls_packages = False  # compiled code calls AOTInductor packages, whose calls are not seen there
         self._session = session
         self._missed = missed
         self._started = 0.0
@@ -312,7 +314,7 @@ class Compilations:
         handler.register_start_callback(self._start)
         handler.register_end_callback(self._end)
         try:
-            with _ranges_told():
+            with _ranges_told(all_are_regions=self.calls_packages):
                 yield
         finally:
             _remove(handler.remove_start_callback, self._start)
