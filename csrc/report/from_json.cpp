@@ -27,15 +27,18 @@ std::string version_of(std::string_view text) {
   json.lacks_key("schema_version");
 }
 
-// Comparisons have it.
-bool has_two_reports(std::string_view text) {
+// Returns what else of roofprof's the text is, by the keys of its outer object; empty: none that is known.
+std::string_view kind_of_other_file(std::string_view text) {
   JsonReader json(text);
   json.begin_object();
+  std::string_view kind;
   while (const auto key = json.next_key()) {
-    if (*key == "before") return true;
+    if (*key == "before") return "a comparison of two";
+    if (*key == "modules") return "";
+    if (*key == "ceilings") kind = "a file of roofs (--ceilings takes it)";
     json.skip();
   }
-  return false;
+  return kind;
 }
 
 std::shared_ptr<const ProfileData> read_data(std::string_view text) {
@@ -58,7 +61,9 @@ Report Report::from_json_text(std::string_view text) {
   } catch (const std::logic_error& error) {  // what was read does not fit together
     throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
   }
-  if (has_two_reports(text)) throw std::runtime_error("not a report, but a comparison of two");
+  if (const auto kind = kind_of_other_file(text); !kind.empty()) {
+    throw std::runtime_error("not a report, but " + std::string(kind));
+  }
   throw std::runtime_error("not a report of schema version " + std::to_string(kReportSchemaVersion) +
                            ", which this roofprof reads, but " + shown(version) +
                            ": read it with the roofprof that wrote it, or make it again (roofprof docs report#json)");

@@ -173,12 +173,22 @@ Said say_optimizer_op_by_op(const FindingCase& where, const NamedFigures& figure
 
 // ---- casts
 
-// Reads elements of one size and writes as many of another one.
+// Returns whether the shapes are two of the same sizes: "4096x512, 4096x512".
+bool are_two_alike(std::string_view shapes) {
+  constexpr std::string_view kBetween = ", ";
+  const auto end = shapes.find(kBetween);
+  return end != std::string_view::npos && shapes.substr(0, end) == shapes.substr(end + kBetween.size());
+}
+
+// Reads elements of one size and writes as many of another one. A copy that broadcasts also writes other bytes than it
+// reads: of `copy_`, whose elements are those of what it writes, the shapes tell; a tensor that was expanded has fewer
+// bytes than elements, or a part of what one takes.
 bool is_cast(const OpBucket& op) {
   constexpr std::array<std::string_view, 3> kCopies = {"aten::_to_copy", "aten::to", "aten::copy_"};
   const Work& work = op.work;
   return std::ranges::find(kCopies, op.op) != kCopies.end() && op.link_bytes == 0 && work.input_elements > 0 &&
-         work.input_elements == work.output_elements && work.read_bytes != work.write_bytes;
+         work.input_elements == work.output_elements && work.read_bytes != work.write_bytes &&
+         work.read_bytes % work.input_elements == 0 && (op.op != "aten::copy_" || are_two_alike(op.shapes));
 }
 
 std::optional<FindingReason> casts(const FindingCase& where) {
@@ -630,7 +640,7 @@ constexpr FindingRule kRules[] = {
      .sentence = say_optimizer_op_by_op,
      .reference = "this report's ops of (optimizer)",
      .gain = {0.2, 0.9, kTimesOfReport, Confidence::medium, "one pass over memory replaces several"},
-     .try_it = "torch.optim.AdamW(model.parameters(), fused=True)",
+     .try_it = "for group in optimizer.param_groups: group['fused'] = True",
      .around_model = true,
      .about = "the optimizer",
      .names_modules = false},

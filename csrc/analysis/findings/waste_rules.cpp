@@ -211,8 +211,9 @@ std::optional<FindingReason> moves_only(const FindingCase& where) {
 }
 
 std::string copies_text(const NamedFigures& figures) {
-  return text_of(figures, "calls") + (value_of(figures, "calls") == 1 ? " copy moves " : " copies move ") +
-         text_of(figures, "bytes") + "B and compute nothing";
+  const bool one = value_of(figures, "calls") == 1;
+  return text_of(figures, "calls") + (one ? " copy moves " : " copies move ") + text_of(figures, "bytes") +
+         (one ? "B and computes nothing" : "B and compute nothing");
 }
 
 }  // namespace

@@ -244,12 +244,17 @@ class Packages:
         if id(package) in self._places:
             self._enter_hook(package)
 
-    def leave(self, package: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """End a call of the package, and keep its shapes if calls are counted now."""
+    def leave(
+        self, package: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, *, returned: bool
+    ) -> None:
+        """End a call of the package, and keep its shapes if calls are counted now.
+
+        What a call did that raised is not known: it has no counts.
+        """
         if id(package) not in self._places:
             return
         self._leave_hook(package, args, kwargs, result)
-        if not self._session.record_shapes or not self._session.active:
+        if not returned or not self._session.record_shapes or not self._session.active:
             return
         tensors = [value for value in _pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
         shapes = tuple(sorted(tuple(tensor.shape) for tensor in tensors[:_SHAPES_KEPT]))
@@ -306,12 +311,13 @@ def _calls_are_seen() -> Iterator[None]:
         observing = list(Packages._observing)
         for each in observing:
             each.enter(package)
-        result = None
+        result, returned = None, False
         try:
             result = call(package, *args, **kwargs)
+            returned = True
         finally:
             for each in reversed(observing):
-                each.leave(package, args, kwargs, result)
+                each.leave(package, args, kwargs, result, returned=returned)
         return result
 
     kind.__call__ = observed

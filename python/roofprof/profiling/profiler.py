@@ -109,7 +109,9 @@ class _Around(threading.local):
         self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
 
 
-_NOT_COMPILED = "nothing that ran was compiled; profile torch.compile(model)"
+_NOT_COMPILED = (
+    "nothing that ran was compiled by torch.compile, and packages do not tell theirs; profile torch.compile(model)"
+)
 _ONE_CALL = "blocks and counts make no further calls, which tell them; use run or run_step with repeat above 0"
 _COUNTED_BY_MODULE = 'counters="modules" reads the bytes of a compiled region as one; leave it out'
 

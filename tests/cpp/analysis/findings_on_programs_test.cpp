@@ -55,6 +55,22 @@ TEST(FindingsOnPrograms, CastsCountTogether) {
   EXPECT_EQ(rules(4'000, 10), Rules{"copies"});  // in one type
 }
 
+// `copy_` has the elements that it writes as its input's, too.
+TEST(FindingsOnPrograms, ACopyThatBroadcastsConvertsNothing) {
+  const auto rules = [](const std::string& op, std::int64_t read, std::int64_t written, const std::string& shapes) {
+    ProfileBuilder net;
+    auto& copy = net.op(op, kModel, work_of(0, read, written), 1'000'000);
+    copy.work.input_elements = copy.work.output_elements = 10'000;
+    copy.shapes = shapes;
+    net.time(kModel, {1'000'000});
+    return rules_of(net.derived());
+  };
+  EXPECT_EQ(rules("aten::copy_", 400, 40'000, "100x100, 100"), Rules{"copies"});
+  EXPECT_EQ(rules("aten::copy_", 20'000, 40'000, "2x5000, 1x5000"), Rules{"copies"});
+  EXPECT_EQ(rules("aten::copy_", 20'000, 40'000, "2x5000, 2x5000"), Rules{"casts"});  // fp16 into fp32
+  EXPECT_EQ(rules("aten::_to_copy", 400, 40'000, "100x100"), Rules{"copies"});        // of an expanded tensor
+}
+
 TEST(FindingsOnPrograms, AnOptimizerThatWorksOpByOp) {
   const auto rules = [](const std::vector<std::string>& ops) {
     ProfileBuilder net;

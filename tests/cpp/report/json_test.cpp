@@ -142,6 +142,9 @@ TEST(ReportJson, WhatIsNoReportIsRefusedInASentence) {
   EXPECT_EQ(problem_of(R"({"model": 3, "schema_version": 7})"),
             "not a report of schema version 5, which this roofprof reads, but 7: read it with the roofprof that wrote "
             "it, or make it again (roofprof docs report#json)");
+  EXPECT_EQ(problem_of(R"({"schema_version": 2, "ceilings": {}, "notes": []})"),
+            "not a report, but a file of roofs (--ceilings takes it)");
+  EXPECT_EQ(problem_of(R"({"schema_version": 2, "before": {}, "after": {}})"), "not a report, but a comparison of two");
   const std::string text = testing::sample_toy().to_json();
   EXPECT_TRUE(problem_of(text.substr(0, text.size() / 2)).starts_with("not a roofprof report: it is not JSON (line "));
   std::string spoiled = text;

@@ -386,6 +386,13 @@ def test_wrong_inputs_are_the_packages_own_error(file_with_counts, capsys):
     )
 
 
+def test_a_call_that_raised_has_no_work(counted):
+    prof = profiler(counted)
+    with prof, pytest.raises(RuntimeError):
+        counted(x().double())
+    assert prof.report().total.macs == 0
+
+
 def test_a_program_without_example_inputs_is_refused():
     program = exported()
     program._example_inputs = None
