@@ -184,7 +184,7 @@ def test_every_label_heading_and_mark_of_a_printed_report_is_explained():
         report = _report.report_from_json(json.dumps(make()))
         for by in ("module", "op", "phase,op", "scope", "kernel", "rank", "collective", "memory"):
             seen |= signs_in(report.document(by=by))
-        seen |= {row.bound for row in report.rows}
+        seen |= {row.bound for row in report.rows} | {"compute fp32", "memory DRAM"}  # times decide which rows have
         seen |= set(
             re.findall(
                 r"^total|^own time|^findings|^more|^one call|basis|confidence|gain|try", report.brief(), re.MULTILINE
@@ -198,7 +198,6 @@ def test_every_label_heading_and_mark_of_a_printed_report_is_explained():
     assert unknown == set()
     assert {">=", "<=", "~", "columns", "roofs", "siblings", "coverage", "most waste in", "own time", "basis"} < seen
     assert any(re.fullmatch(r"x\d+", sign) for sign in seen)
-    assert any(sign.startswith("compute ") for sign in seen)
 
 
 def test_no_paragraph_stands_twice_in_an_explanation():
