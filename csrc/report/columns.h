@@ -123,12 +123,16 @@ const Figures* figures_in(const Row& row, bool of_self) {
 // integers.
 template <class Row>
 Cell cell_of(const Column<Row>& column, const Row& row) {
-  Value value = column.value(row);
-  if constexpr (std::is_same_v<Row, GroupRow>) {
-    const auto unit = column.info->unit;
-    const bool of_work = unit == Unit::macs || unit == Unit::operations || unit == Unit::bytes;
-    if (row.work_elsewhere && of_work && column.info->needs == 0) value = {};
-  }
+  const bool is_elsewhere = [&] {
+    if constexpr (std::is_same_v<Row, GroupRow>) {
+      const auto unit = column.info->unit;
+      const bool of_work = unit == Unit::macs || unit == Unit::operations || unit == Unit::bytes;
+      return row.work_elsewhere && of_work && column.info->needs == 0;
+    } else {
+      return false;
+    }
+  }();
+  const Value value = is_elsewhere ? Value{} : column.value(row);
   const Figures* figures = detail::figures_in(row, column.of_self);
   const bool incomplete = [&] {
     if constexpr (std::is_same_v<Row, Rank> || std::is_same_v<Row, KernelRow>) {
