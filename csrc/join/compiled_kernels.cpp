@@ -295,7 +295,8 @@ std::vector<Note> notes_on_kernels(const RegionSums& sums, std::int64_t kernels,
                (runs == 1 ? "its" : "their") + " own, in which the compiled code took " + as_ratio(ratio) +
                ". A kernel's part of the code's time in its own runs is taken of the time in the rows. Kernels have " +
                of(sums.inside, sums.here) + " of that, and the module is known of " + of(sums.attributed, sums.inside) +
-               " of the kernels' time. Regions keep the rest, such as guards, memory, calls of kernels and eager code between graphs, as "
+               " of the kernels' time. Regions keep the rest, such as guards, memory, calls of kernels and eager code "
+               "between graphs, as "
                "(outside kernels)");
   if (sums.moves > kSteady * sums.here) {
     add_note(notes, "kernels-doubtful",
