@@ -109,7 +109,7 @@ def from_trace(
     merged report (:func:`roofprof.merge`); all options but ``ncu`` hold for each of them.
     model, inputs: the model that was recorded, and its inputs as ``roofprof.count`` takes them (a tuple of arguments,
     or a pair of a tuple and a dict of keywords): rows get the names of its attributes, and its parameters. The model is
-    counted once; on the meta device that costs nothing. What :func:`calls_of` returned stands for both.
+    counted once; on the meta device that costs nothing. What ``calls_of`` returned stands for both.
     device: the device whose roofs limit the rows: a card ("H100 SXM"), a file of roofs, or Ceilings; None: the
     published roofs of the device that the trace names.
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
