@@ -199,6 +199,17 @@ std::map<std::int64_t, OnDevice> compiled_on_device(const ProfileData& data) {
   return by_id;
 }
 
+template <class Kernels>
+std::int64_t total_ns_of(const Kernels& kernels) {
+  std::int64_t total_ns = 0;
+  for (const auto& kernel : kernels) total_ns = saturating_add(total_ns, kernel.total_ns);
+  return total_ns;
+}
+
+void set_share(std::int64_t all_ns, KernelRow& row) {
+  if (all_ns > 0) row.percent_of_time = 100.0 * static_cast<double>(row.total_ns) / static_cast<double>(all_ns);
+}
+
 }  // namespace
 
 OpBucket bucket_of(const CompiledKernel& kernel) {
@@ -213,8 +224,7 @@ OpBucket bucket_of(const CompiledKernel& kernel) {
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
   record_derivation("kernels", data);
-  std::int64_t all_ns = 0;
-  for (const auto& kernel : data.kernels) all_ns = saturating_add(all_ns, kernel.total_ns);
+  const auto all_ns = total_ns_of(data.kernels);
   const auto by_op = kernels_by_op(data);
   const CounterReader reader(data.counters);
   const auto compiled = compiled_on_device(data);
@@ -223,7 +233,7 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
   for (const auto& kernel : data.kernels) {
     KernelRow& row = rows.emplace_back();
     copy_facts(kernel, data, row);
-    if (all_ns > 0) row.percent_of_time = 100.0 * static_cast<double>(kernel.total_ns) / static_cast<double>(all_ns);
+    set_share(all_ns, row);
     if (kernel.kind != KernelKind::kernel) continue;
     auto operations = reader.operations(kernel);
     if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
@@ -247,13 +257,10 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     row.modules = module_around(op.owner.module, data);
     if (op.costed && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) add_own_work(op, data, row);
   }
-  std::int64_t compiled_ns = 0;
-  for (const auto& kernel : data.compiled_kernels) compiled_ns = saturating_add(compiled_ns, kernel.total_ns);
+  const auto compiled_ns = total_ns_of(data.compiled_kernels);
   for (const auto& kernel : data.compiled_kernels) {
     if (kernel.id > 0) continue;
-    auto& row = rows.emplace_back(row_of(kernel, data));
-    if (compiled_ns > 0)
-      row.percent_of_time = 100.0 * static_cast<double>(kernel.total_ns) / static_cast<double>(compiled_ns);
+    set_share(compiled_ns, rows.emplace_back(row_of(kernel, data)));
   }
   return rows;
 }

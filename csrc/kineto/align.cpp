@@ -33,6 +33,15 @@ std::string text_of(const std::vector<std::int64_t>& sizes) {
   return text;
 }
 
+// Scalars are left out.
+std::vector<std::string> texts_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<std::string> texts;
+  for (const auto& sizes : shapes) {
+    if (!sizes.empty()) texts.push_back(text_of(sizes));
+  }
+  return texts;
+}
+
 // Returns "16x32" for "32x16": the size that a product reads of a transposed parameter.
 std::string transposed(const std::string& sizes) {
   const auto cross = sizes.find('x');
@@ -75,7 +84,8 @@ class Comparison {
         model_(model),
         taken_(recorded.size()),
         in_trace_(calls_inside(trace.calls)),
-        in_model_(calls_inside(model.calls)) {}
+        in_model_(calls_inside(model.calls)),
+        inputs_(texts_of(model.modules[kModel].input_shapes)) {}
 
   std::variant<Alignment, std::string> run() {
     if (model_.calls.empty()) return "the model called no module";
@@ -164,7 +174,7 @@ class Comparison {
 
   // Returns whether ops of the call, or of calls inside it, take tensors of the sizes of each of the model's inputs.
   bool has_inputs_of_model(std::int32_t root) {
-    if (model_.inputs.empty()) return false;
+    if (inputs_.empty()) return false;
     std::set<std::string_view> sizes;
     std::vector<std::int32_t> pending = {root};
     while (!pending.empty()) {
@@ -173,7 +183,7 @@ class Comparison {
       for (const auto op : trace_.calls[at(call)].ops) sizes.insert(taken(op).sizes.begin(), taken(op).sizes.end());
       pending.insert(pending.end(), in_trace_[at(call)].begin(), in_trace_[at(call)].end());
     }
-    return std::ranges::all_of(model_.inputs, [&](const auto& input) { return sizes.contains(input); });
+    return std::ranges::all_of(inputs_, [&](const auto& input) { return sizes.contains(input); });
   }
 
   // Compares the calls inside of `root` with those of the model. Returns the first difference; empty if they fit.
@@ -246,7 +256,7 @@ class Comparison {
       for (const auto& one : expected) shown_sizes.push_back(one.empty() ? "any" : one);
       return name_of(module) + " (" + module.type + ") calls " + reads->second.op + " of " +
              listed(fits ? of_call : shown_sizes) + " in the model, and " + where() + " of " + listed(there) +
-             (fits ? ", though both got inputs of " + listed(model_.inputs, kSizesNamed) : "");
+             (fits ? ", though both got inputs of " + listed(inputs_, kSizesNamed) : "");
     }
     return {};
   }
@@ -257,6 +267,7 @@ class Comparison {
   std::vector<std::optional<Taken>> taken_;  // by recorded call
   std::vector<std::vector<std::int32_t>> in_trace_;
   std::vector<std::vector<std::int32_t>> in_model_;
+  const std::vector<std::string> inputs_;  // sizes of the tensors that the model was called with, scalars left out
   bool has_inputs_ = false;  // the trace's call that is compared got tensors of the sizes of the model's inputs
 };
 

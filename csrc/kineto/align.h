@@ -35,7 +35,6 @@ struct CalledModel {
   std::vector<Module> modules;  // the first three are kModel, kOutside, kOptimizer; parents before children
   std::vector<ModuleCall> calls;
   std::unordered_map<ModuleId, ModuleReads> reads;  // by the first place of each module that was seen
-  std::vector<std::string> inputs;                  // sizes of the tensors that the model was called with
 };
 
 // The calls of modules in a trace.

@@ -101,11 +101,6 @@ kineto::CalledModel called_model(const Report& counted, const std::vector<Call>&
   kineto::CalledModel model;
   model.modules = counted.data().modules;
   model.reads = reads_of(counted.data(), parameters);
-  for (const auto& sizes : model.modules[kModel].input_shapes) {
-    std::string text;
-    for (const auto size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
-    if (!text.empty()) model.inputs.push_back(std::move(text));
-  }
   std::map<std::string, ModuleId> ids;
   for (std::size_t id = 0; id < model.modules.size(); ++id) {
     if (model.modules[id].type != kRegionType) ids.emplace(model.modules[id].path, static_cast<ModuleId>(id));

@@ -202,6 +202,8 @@ double observing_share(const ProfileData& data) {
   return overhead / (1 + overhead);
 }
 
+bool may_change_type(std::string_view op) { return op == "aten::_to_copy" || op == "aten::to" || op == "aten::copy_"; }
+
 bool takes_one_tensor(const ProfileData& data) { return data.modules[kModel].input_shapes.size() == 1; }
 
 bool ran_compiled(const ProfileData& data) {

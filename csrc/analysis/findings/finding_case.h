@@ -94,6 +94,8 @@ bool wants_channels_last(const FindingCase& where);
 // Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where that is
 // within the noise of both, and on a device, whose kernels take no longer.
 double observing_share(const ProfileData& data);
+// Returns whether the op is one of those that copy tensors into another type, or in the same.
+bool may_change_type(std::string_view op);
 // Returns whether the model was called with one tensor: then code that changes "x" changes all that it takes.
 bool takes_one_tensor(const ProfileData& data);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.

@@ -184,9 +184,8 @@ bool are_two_alike(std::string_view shapes) {
 // reads: of `copy_`, whose elements are those of what it writes, the shapes tell; a tensor that was expanded has fewer
 // bytes than elements, or a part of what one takes.
 bool is_cast(const OpBucket& op) {
-  constexpr std::array<std::string_view, 3> kCopies = {"aten::_to_copy", "aten::to", "aten::copy_"};
   const Work& work = op.work;
-  return std::ranges::find(kCopies, op.op) != kCopies.end() && op.link_bytes == 0 && work.input_elements > 0 &&
+  return cases::may_change_type(op.op) && op.link_bytes == 0 && work.input_elements > 0 &&
          work.input_elements == work.output_elements && work.read_bytes != work.write_bytes &&
          work.read_bytes % work.input_elements == 0 && (op.op != "aten::copy_" || are_two_alike(op.shapes));
 }

@@ -120,10 +120,9 @@ namespace {
 // Returns whether the forward may make elements of fp64 of others, which keep their type where model and input change
 // theirs: integers of the same size look alike.
 bool may_cast_to_fp64(const ProfileData& data) {
-  constexpr std::array<std::string_view, 3> kCasts = {"aten::_to_copy", "aten::to", "aten::copy_"};
   constexpr std::int64_t kBytesOfFp64 = 8;
   return std::ranges::any_of(data.ops, [&](const OpBucket& op) {
-    return op.owner.phase == Phase::forward && is_one_of(op.op, kCasts) && op.dtype != DType::fp64 &&
+    return op.owner.phase == Phase::forward && cases::may_change_type(op.op) && op.dtype != DType::fp64 &&
            op.work.output_elements > 0 &&
            op.work.write_bytes == saturating_multiply(kBytesOfFp64, op.work.output_elements);
   });

@@ -186,9 +186,9 @@ TEST(Align, TheSameInputsGiveModulesTheSameSizes) {
     return sentence(trace, net);
   };
   EXPECT_EQ(recorded_as("[12, 2, 6]"), "") << "the inputs are not known to be the same";
-  net.inputs = {"3x9x6"};
+  net.modules[kModel].input_shapes = {{3, 9, 6}};
   EXPECT_EQ(recorded_as("[12, 2, 6]"), "") << "they are others";
-  net.inputs = {"3x8x6"};
+  net.modules[kModel].input_shapes = {{3, 8, 6}};
   EXPECT_EQ(recorded_as("[12, 2, 6]"),
             "first (Linear) calls aten::linear of 3x8x6, 6x6 in the model, and Linear_0 of the trace of 12x2x6, 6x6, "
             "though both got inputs of 3x8x6");
