@@ -23,9 +23,9 @@ install(EXPORT roofprofTargets NAMESPACE roofprof:: DESTINATION ${_config})
 set_target_properties(roofprof roofprof_nn PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../../torch/lib")
 
 configure_file(cmake/roofprofConfig.cmake.in roofprofConfig.cmake @ONLY)
-write_basic_package_version_file(roofprofConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/roofprofConfig.cmake ${PROJECT_BINARY_DIR}/roofprofConfigVersion.cmake
-              cmake/RoofprofFindTorch.cmake
+write_basic_package_version_file(roofprofSameMinorVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/roofprofConfig.cmake ${PROJECT_BINARY_DIR}/roofprofSameMinorVersion.cmake
+              cmake/roofprofConfigVersion.cmake cmake/RoofprofFindTorch.cmake
         DESTINATION ${_config})
 
 configure_file(cmake/roofprof.pc.in roofprof.pc @ONLY)

@@ -4,8 +4,13 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -87,6 +92,10 @@ double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthP
   return std::exp(std::lerp(std::log(before.*mix), std::log((*next).*mix), share));
 }
 
+void refuse_empty(const BandwidthCurve& curve) {
+  if (curve.empty()) throw std::logic_error("roofprof: the bandwidth curve has no points; ask empty() before");
+}
+
 struct Mix {
   double written;  // share of the bytes
   double BandwidthPoint::* rate;
@@ -98,6 +107,7 @@ constexpr std::array kMixes = {Mix{0, &BandwidthPoint::read}, Mix{1.0 / 3, &Band
 
 // The time of a byte, not its rate, is linear in the share of writes where one bus carries both.
 double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const {
+  refuse_empty(*this);
   const auto rate = [&](double BandwidthPoint::* mix) { return interpolated(points, mix, working_set_bytes); };
   const auto seconds_per_byte = [&](double BandwidthPoint::* mix) { return 1 / rate(mix); };
   const auto updated = static_cast<double>(traffic.updated_bytes);
@@ -120,11 +130,12 @@ double BandwidthCurve::bytes_per_second(const MemoryTraffic& traffic, std::int64
 }
 
 double BandwidthCurve::spread_at(std::int64_t working_set_bytes) const {
+  refuse_empty(*this);
   const auto next = std::ranges::lower_bound(points, working_set_bytes, {}, &BandwidthPoint::working_set_bytes);
   return next == points.end() ? points.back().spread : next->spread;
 }
 
-const ComputeCeiling* Ceilings::compute_for(DType dtype) const {
+const ComputeCeiling* Ceilings::compute_for(DType dtype) const& {
   for (const auto& ceiling : compute) {
     if (ceiling.dtype == dtype && ceiling.operations_per_second > 0) return &ceiling;
   }
@@ -132,7 +143,7 @@ const ComputeCeiling* Ceilings::compute_for(DType dtype) const {
 }
 
 // Searches by capacity, not by position: a ceilings file edited by hand may list its levels in any order.
-const MemoryCeiling* Ceilings::memory_for(std::int64_t working_set_bytes) const {
+const MemoryCeiling* Ceilings::memory_for(std::int64_t working_set_bytes) const& {
   const MemoryCeiling* smallest = nullptr;
   for (const auto& ceiling : memory) {
     if (ceiling.level == kHostLink || !(ceiling.bytes_per_second > 0)) continue;
@@ -142,7 +153,7 @@ const MemoryCeiling* Ceilings::memory_for(std::int64_t working_set_bytes) const 
   return smallest;
 }
 
-std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const {
+std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const& {
   const MemoryCeiling* level = memory_for(working_set_bytes);
   if (level == nullptr) return std::nullopt;
   if (curve.empty()) return MemoryRoof{level->level, level->bytes_per_second, level->provenance.spread};
@@ -150,7 +161,17 @@ std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, st
                     curve.spread_at(working_set_bytes)};
 }
 
-const MemoryCeiling* Ceilings::memory_level(std::string_view level) const {
+std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const&& {
+  static auto& mutex = *new std::mutex;
+  static auto& levels = *new std::set<std::string, std::less<>>;
+  auto roof = memory_roof(traffic, working_set_bytes);
+  if (!roof) return roof;
+  const std::lock_guard lock(mutex);
+  roof->level = *levels.emplace(roof->level).first;
+  return roof;
+}
+
+const MemoryCeiling* Ceilings::memory_level(std::string_view level) const& {
   for (const auto& ceiling : memory) {
     if (ceiling.level == level) return &ceiling;
   }

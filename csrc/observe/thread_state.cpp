@@ -6,6 +6,10 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "observe/operators/operands.h"
@@ -13,9 +17,30 @@
 
 namespace roofprof::observe {
 
+namespace {
+
+// Makes a thread's state, and an empty one in its place at the thread's end: destructors that run later, such as that
+// of a block with static storage, still ask for it.
+class StateKeeper {
+ public:
+  explicit StateKeeper(std::byte* place) : state_(new(place) ThreadState) {}
+  ~StateKeeper() {
+    std::destroy_at(state_);
+    new (state_) ThreadState;
+  }
+  StateKeeper(const StateKeeper&) = delete;
+  StateKeeper& operator=(const StateKeeper&) = delete;
+
+ private:
+  ThreadState* state_;
+};
+
+}  // namespace
+
 ThreadState& thread_state() {
-  thread_local ThreadState state;
-  return state;
+  alignas(ThreadState) thread_local std::array<std::byte, sizeof(ThreadState)> place;
+  thread_local const StateKeeper keeper(place.data());
+  return *std::launder(reinterpret_cast<ThreadState*>(place.data()));
 }
 
 void ThreadState::charge(Ticks now) {

@@ -1,6 +1,7 @@
 #include "roofprof/report.h"
 
 #include <algorithm>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,6 +37,15 @@ std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_
 }
 
 }  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Note& note) { return out << note.text; }
+
+const RooflineRow& Siblings::mean() const& {
+  if (rows.empty()) {
+    throw std::logic_error("roofprof: these Siblings have no rows: they are no report's, or were moved from");
+  }
+  return rows.front();
+}
 
 Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
   return {std::move(data), depth};
@@ -93,7 +103,9 @@ std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_op
 std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
 
 Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
-  return make_report(std::make_shared<const ProfileData>(predicted(data(), device, options)), depth_);
+  auto asked = options;
+  if (std::exchange(asked.compiled, {}).is_set) asked.mode = LaunchMode::compiled;
+  return make_report(std::make_shared<const ProfileData>(predicted(data(), device, asked)), depth_);
 }
 
 std::string Report::prediction() const { return data().predicted() == nullptr ? "" : words_of(*data().predicted()); }

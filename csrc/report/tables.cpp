@@ -465,10 +465,12 @@ void set_apart(Document& document, std::size_t from) {
   if (auto* paragraph = std::get_if<Paragraph>(&document.blocks[from])) paragraph->apart = true;
 }
 
+Speech speech_of(const TableOptions& options) { return options.for_shell.is_set ? Speech::shell : options.speech; }
+
 }  // namespace
 
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
-  switch (options.speech) {
+  switch (speech_of(options)) {
     case Speech::shell:
       return fmt::format("--{} {}", name, value);
     case Speech::python:
@@ -479,8 +481,9 @@ std::string option_text(const TableOptions& options, std::string_view name, std:
 }
 
 std::string switch_text(const TableOptions& options, std::string_view name) {
-  if (options.speech == Speech::shell) return fmt::format("--{}", name);
-  return option_text(options, name, options.speech == Speech::python ? "True" : "true");
+  const auto speech = speech_of(options);
+  if (speech == Speech::shell) return fmt::format("--{}", name);
+  return option_text(options, name, speech == Speech::python ? "True" : "true");
 }
 
 Document part_of_report(const Report& report, std::string_view part, const TableOptions& options) {

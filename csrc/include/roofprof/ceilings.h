@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "roofprof/dtype.h"
@@ -50,7 +51,7 @@ struct MemoryTraffic {
   std::int64_t updated_bytes = 0;
 
   // The bytes that memory must hold at once for the call.
-  std::int64_t footprint_bytes() const { return saturating_add(read_bytes, write_bytes) - updated_bytes; }
+  [[nodiscard]] std::int64_t footprint_bytes() const { return saturating_add(read_bytes, write_bytes) - updated_bytes; }
 };
 
 // Bytes per second over one working set (all threads and arrays together), by what is done there; reads and writes
@@ -71,22 +72,22 @@ struct BandwidthCurve {
   std::vector<BandwidthPoint> points;  // from the smallest working set to the largest
   Provenance provenance;
 
-  bool empty() const { return points.empty(); }
-  // The bandwidth for that working set and that mix of reads and writes, interpolated between points. The curve must
-  // not be empty.
-  double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
+  [[nodiscard]] bool empty() const { return points.empty(); }
+  // The bandwidth for that working set and that mix of reads and writes, interpolated between points. Throws
+  // std::logic_error where the curve is empty, as do the next two.
+  [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
   // The bandwidth for the traffic's footprint.
-  double bytes_per_second(const MemoryTraffic& traffic) const {
+  [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic) const {
     return bytes_per_second(traffic, traffic.footprint_bytes());
   }
   // The spread of the smallest point that holds the working set.
-  double spread_at(std::int64_t working_set_bytes) const;
+  [[nodiscard]] double spread_at(std::int64_t working_set_bytes) const;
   bool operator==(const BandwidthCurve&) const = default;
 };
 
 // The roof that bounds the traffic of an op: its bandwidth, and the level that gives it its name.
 struct MemoryRoof {
-  std::string_view level;  // lives as long as the ceilings do
+  std::string_view level;  // lives as long as the ceilings do; of temporary ones, as long as the program
   double bytes_per_second = 0;
   std::optional<double> spread;
 };
@@ -144,6 +145,15 @@ struct Calibration {
 // Called with a line of text for each thing that a measurement does.
 using Progress = std::function<void(std::string_view)>;
 
+namespace detail {
+
+template <class Found>
+std::optional<Found> copy_at(const Found* found) {
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace detail
+
 struct Ceilings {
   std::string device;  // the device that was measured, in words
   std::vector<ComputeCeiling> compute;
@@ -156,32 +166,47 @@ struct Ceilings {
   // them; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;
 
-  bool empty() const { return compute.empty() && memory.empty(); }
-  // The roof of a dtype; null if it has none.
-  const ComputeCeiling* compute_for(DType dtype) const;
+  [[nodiscard]] bool empty() const { return compute.empty() && memory.empty(); }
+  // The roof of a dtype; null if it has none. Of temporary ceilings, here and below, by value.
+  [[nodiscard]] const ComputeCeiling* compute_for(DType dtype) const&;
+  [[nodiscard]] std::optional<ComputeCeiling> compute_for(DType dtype) const&& {
+    return detail::copy_at(compute_for(dtype));
+  }
   // The roof of the smallest level that holds that many bytes; null if no level does.
-  const MemoryCeiling* memory_for(std::int64_t working_set_bytes) const;
+  [[nodiscard]] const MemoryCeiling* memory_for(std::int64_t working_set_bytes) const&;
+  [[nodiscard]] std::optional<MemoryCeiling> memory_for(std::int64_t working_set_bytes) const&& {
+    return detail::copy_at(memory_for(working_set_bytes));
+  }
   // The roof of traffic within that working set: the curve's bandwidth where there is a curve, else that of the
   // smallest level that holds it; empty where there is none.
-  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
+  [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic,
+                                                      std::int64_t working_set_bytes) const&;
+  [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic,
+                                                      std::int64_t working_set_bytes) const&&;
   // The roof of traffic within its footprint.
-  std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const {
+  [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const& {
     return memory_roof(traffic, traffic.footprint_bytes());
   }
+  [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const&& {
+    return std::move(*this).memory_roof(traffic, traffic.footprint_bytes());
+  }
   // The roof of the level of that name; null where there is none.
-  const MemoryCeiling* memory_level(std::string_view level) const;
+  [[nodiscard]] const MemoryCeiling* memory_level(std::string_view level) const&;
+  [[nodiscard]] std::optional<MemoryCeiling> memory_level(std::string_view level) const&& {
+    return detail::copy_at(memory_level(level));
+  }
 
   // Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes at most twenty
   // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
   // device that cannot be measured.
-  static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
+  [[nodiscard]] static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
   // The published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or the name that its driver gives it): dense rates at
   // boost clocks, the cache that all of the chip shares where its bandwidth is known, and DRAM, each with its source.
   // Throws std::invalid_argument for a card that is not known, naming those that are like it.
-  static Ceilings published(std::string_view name);
+  [[nodiscard]] static Ceilings published(std::string_view name);
   // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
   // names the file and says what is wrong with it.
-  static Ceilings load(const std::string& path);
+  [[nodiscard]] static Ceilings load(const std::string& path);
   // Writes the file whole or not at all. Throws std::runtime_error naming the path.
   void save(const std::string& path) const;
 

@@ -46,9 +46,13 @@ struct Collective {
   std::optional<std::int64_t> wasted_ns;       // time - lower bound
   Bound bound;
 
-  std::optional<std::int64_t> known_ranks() const { return ranks > 0 ? std::optional(ranks) : std::nullopt; }
-  std::optional<std::int64_t> known_hosts() const { return hosts > 0 ? std::optional(hosts) : std::nullopt; }
-  std::string dtype_name() const { return std::string(name_of(dtype)); }
+  [[nodiscard]] std::optional<std::int64_t> known_ranks() const {
+    return ranks > 0 ? std::optional(ranks) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::int64_t> known_hosts() const {
+    return hosts > 0 ? std::optional(hosts) : std::nullopt;
+  }
+  [[nodiscard]] std::string dtype_name() const { return std::string(name_of(dtype)); }
   bool operator==(const Collective&) const = default;
 };
 

@@ -35,13 +35,13 @@ inline constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"fp64"
                                                                           "fp8",  "fp4",   "int64", "int32", "int16",
                                                                           "int8", "uint8", "int4",  "bool",  "other"};
 
-constexpr std::string_view name_of(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
+[[nodiscard]] constexpr std::string_view name_of(DType dtype) { return kDTypeNames[static_cast<std::size_t>(dtype)]; }
 
 // Work in floating-point types is FLOPs; in all others it is integer operations.
-constexpr bool is_floating(DType dtype) { return dtype <= DType::fp4; }
+[[nodiscard]] constexpr bool is_floating(DType dtype) { return dtype <= DType::fp4; }
 
 // The dtype of that name; DType::other where there is none.
-constexpr DType dtype_from_name(std::string_view name) {
+[[nodiscard]] constexpr DType dtype_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     if (kDTypeNames[i] == name) return static_cast<DType>(i);
   }

@@ -2,6 +2,7 @@
 // Notes: facts that a reader of a profile must know in addition to its figures.
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct Note {
   std::string text;                // one sentence for people
   std::int64_t count = 1;          // equal notes are kept as one
   bool operator==(const Note&) const = default;
+  // Notes were strings once.
+  [[deprecated("use text")]] operator const std::string&() const& {
+    return text;
+  }  // NOLINT(google-explicit-constructor)
 };
+
+// Prints its text.
+std::ostream& operator<<(std::ostream& out, const Note& note);
 
 }  // namespace roofprof

@@ -39,15 +39,17 @@ struct TensorDesc {
   // A size in `sizes` that is symbolic and has no value in this run.
   static constexpr std::int64_t kUnknown = -2;
 
-  bool is_sparse() const { return stored.has_value(); }
-  bool is_nested() const { return !components.empty(); }
-  bool is_known() const;              // none of its sizes is kUnknown
-  std::int64_t numel() const;         // logical elements; saturating
-  std::int64_t held_numel() const;    // elements really held: expanded dimensions count once
-  std::int64_t stored_numel() const;  // elements that take part in arithmetic: those stored where sparse, else all
-  std::int64_t held_bytes() const;    // indices of sparse formats included; saturating
-  std::int64_t size(int dim) const;   // negative dims from the end; throws std::out_of_range, also where ragged
-  int dim() const { return static_cast<int>(sizes.size()); }
+  [[nodiscard]] bool is_sparse() const { return stored.has_value(); }
+  [[nodiscard]] bool is_nested() const { return !components.empty(); }
+  [[nodiscard]] bool is_known() const;            // none of its sizes is kUnknown
+  [[nodiscard]] std::int64_t numel() const;       // logical elements; saturating
+  [[nodiscard]] std::int64_t held_numel() const;  // elements really held: expanded dimensions count once
+  [[nodiscard]] std::int64_t stored_numel()
+      const;  // elements that take part in arithmetic: those stored where sparse, else all
+  [[nodiscard]] std::int64_t held_bytes() const;  // indices of sparse formats included; saturating
+  [[nodiscard]] std::int64_t size(
+      int dim) const;  // negative dims from the end; throws std::out_of_range, also where ragged
+  [[nodiscard]] int dim() const { return static_cast<int>(sizes.size()); }
 };
 
 // monostate: None, or a value that no cost of this op declares. A list of booleans is a list of 0 and 1.
@@ -84,27 +86,30 @@ struct OpCall {
   std::vector<Argument> results;
 
   // The one tensor at that position or of that name; throws std::out_of_range naming op and argument where absent.
-  const TensorDesc& tensor(std::size_t position) const;
-  const TensorDesc& tensor(std::string_view argument) const;
+  [[nodiscard]] const TensorDesc& tensor(std::size_t position) const;
+  [[nodiscard]] const TensorDesc& tensor(std::string_view argument) const;
   // Null where the argument is absent (None, or not in this schema).
-  const TensorDesc* find_tensor(std::string_view argument) const;
-  const std::vector<TensorDesc>& tensors(std::string_view argument) const;
-  bool has_argument(std::string_view argument) const { return find(argument) != nullptr; }  // in this schema
-  const TensorDesc& result(std::size_t position = 0) const;
-  bool has_result(std::size_t position) const;
+  [[nodiscard]] const TensorDesc* find_tensor(std::string_view argument) const;
+  [[nodiscard]] const std::vector<TensorDesc>& tensors(std::string_view argument) const;
+  [[nodiscard]] bool has_argument(std::string_view argument) const {
+    return find(argument) != nullptr;
+  }  // in this schema
+  [[nodiscard]] const TensorDesc& result(std::size_t position = 0) const;
+  [[nodiscard]] bool has_result(std::size_t position) const;
 
   // Declared scalars; the default where the call leaves them None.
   // Throws std::logic_error where the op's table line does not declare the name (it would not be in the bucket's key),
   // and where the value is of another type.
-  std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
-  bool boolean(std::string_view argument, bool otherwise) const;
-  double number(std::string_view argument, double otherwise) const;
-  std::vector<std::int64_t> integers(std::string_view argument) const;  // a single int reads as a list of one
-  std::string text(std::string_view argument) const;
-  std::vector<double> numbers(std::string_view argument) const;  // a single number reads as a list of one
+  [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
+  [[nodiscard]] bool boolean(std::string_view argument, bool otherwise) const;
+  [[nodiscard]] double number(std::string_view argument, double otherwise) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(
+      std::string_view argument) const;  // a single int reads as a list of one
+  [[nodiscard]] std::string text(std::string_view argument) const;
+  [[nodiscard]] std::vector<double> numbers(std::string_view argument) const;  // a single number reads as a list of one
 
   // The dtype that the arithmetic is done in: the first floating tensor's, else the first tensor's.
-  DType compute_dtype() const;
+  [[nodiscard]] DType compute_dtype() const;
 
   // The scalar names that the op's table line declares, "*" for all (set by the registry while it evaluates the cost).
   std::string_view declared_scalars;

@@ -26,7 +26,21 @@ enum class Parallel : std::uint8_t {
   tp     // all have the same samples, and each a part of the products of every transformer block
 };
 inline constexpr std::array<std::string_view, 3> kParallelNames = {"ddp", "fsdp", "tp"};
-constexpr std::string_view name_of(Parallel parallel) { return kParallelNames[static_cast<std::size_t>(parallel)]; }
+[[nodiscard]] constexpr std::string_view name_of(Parallel parallel) {
+  return kParallelNames[static_cast<std::size_t>(parallel)];
+}
+
+namespace detail {
+
+// Setting it draws the compiler's warning, as an attribute of the option itself would wherever one is made.
+struct EarlierCompiled {
+  constexpr EarlierCompiled() = default;
+  [[deprecated("use mode = LaunchMode::compiled")]] constexpr EarlierCompiled(bool set) : is_set(set) {}
+  bool is_set = false;
+  bool operator==(const EarlierCompiled&) const = default;
+};
+
+}  // namespace detail
 
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
@@ -39,6 +53,7 @@ struct PredictionOptions {
   double peak = 1;
   // True: autocast ran the work that was counted in fp16 or bf16, so its parameters are in fp32.
   bool autocast = true;
+  detail::EarlierCompiled compiled = {};  // the earlier form of mode = LaunchMode::compiled
   // The model and its images have their channels last in memory, which convolutions in half on a GPU want. Compiled
   // models bring them into that order themselves.
   bool channels_last = false;

@@ -72,8 +72,9 @@ enum class RunMode : std::uint8_t { times, counts };
 // The part of a profiler that does not depend on the model's type.
 class ProfilerCore {
  public:
-  // `model` outlives the runs; null is refused with std::invalid_argument, as are options that make no sense.
-  ProfilerCore(const torch::nn::Module* model, ProfilerOptions options);
+  // `model` outlives the runs: `handle` keeps it where it can. Null is refused with std::invalid_argument, as are
+  // options that make no sense.
+  ProfilerCore(const torch::nn::Module* model, ProfilerOptions options, std::shared_ptr<const void> handle = {});
   ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
   ProfilerCore(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options);
 
@@ -185,17 +186,18 @@ class Block;
 template <class Model>
 class RooflineProfiler {
  public:
-  // A module, or the loader of an AOTInductor package, by reference: it outlives the profiler's runs.
+  // A module, or the loader of an AOTInductor package, by reference: it outlives the profiler's runs and blocks.
   explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
     requires detail::Referred<Model>
       : model_(&model), core_(model_, std::move(options)) {}
   explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
     requires detail::Referred<Model>
   = delete;
-  // A module holder, AnyModule or shared_ptr to a module: shared with the caller.
+  // A module holder, AnyModule or shared_ptr to a module: shared with the caller, and kept by runs and blocks too.
   explicit RooflineProfiler(Model model, ProfilerOptions options = {})
     requires(!detail::Referred<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
-      : model_(std::move(model)), core_(detail::module_of(model_), std::move(options)) {}
+      : model_(std::move(model)),
+        core_(detail::module_of(model_), std::move(options), std::make_shared<const Model>(model_)) {}
   // A torch::jit::Module, which is a handle too.
   explicit RooflineProfiler(Model model, ProfilerOptions options = {})
     requires detail::ScriptModule<Model>
@@ -262,7 +264,7 @@ class RooflineProfiler {
   // The report of the last run or block; of one that threw, what ran before. The roofs of this machine are measured now
   // where they are needed and not known yet. Throws std::logic_error where nothing was profiled yet, and inside of a
   // block.
-  Report report() const { return core_.report(); }
+  [[nodiscard]] Report report() const { return core_.report(); }
 
  private:
   friend class Block;
@@ -336,10 +338,12 @@ RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 //
 // An exception that leaves the block ends it, and the report is marked partial. Its end never throws. Begin and end
 // it on the same thread. Where the profiler, or another one on this thread, is in use, it throws std::logic_error.
-class Block {
+class [[nodiscard("it observes nothing without a variable's name: write Block block(prof);")]] Block {
  public:
   template <class Model>
-  [[nodiscard]] explicit Block(RooflineProfiler<Model>& profiler) : Block(profiler.core_) {}
+  [[nodiscard("it observes nothing without a variable's name: write Block block(prof);")]] explicit Block(
+      RooflineProfiler<Model>& profiler)
+      : Block(profiler.core_) {}
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -358,11 +362,11 @@ class Block {
 //
 //   roofprof::count(model, images).total().macs
 template <class Model, class... Args>
-Report count(Model&& model, Args&&... args) {
+[[nodiscard]] Report count(Model&& model, Args&&... args) {
   return RooflineProfiler(model).count(std::forward<Args>(args)...);
 }
 template <class Model, class Item>
-Report count(Model&& model, std::initializer_list<Item> list) {
+[[nodiscard]] Report count(Model&& model, std::initializer_list<Item> list) {
   return RooflineProfiler(model).count(list);
 }
 

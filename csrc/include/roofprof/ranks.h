@@ -36,7 +36,9 @@ struct Rank {
   std::int64_t bytes = 0;
   bool incomplete = false;  // an op without a known cost ran: its work is a lower limit
 
-  std::optional<std::int64_t> known_steps() const { return steps > 0 ? std::optional(steps) : std::nullopt; }
+  [[nodiscard]] std::optional<std::int64_t> known_steps() const {
+    return steps > 0 ? std::optional(steps) : std::nullopt;
+  }
   bool operator==(const Rank&) const = default;
 };
 
@@ -44,6 +46,6 @@ struct Rank {
 // times are sums over ranks, `ranks()` lists them, and rows have the least, the median and the longest time of a rank.
 // Throws std::invalid_argument if a rank comes twice or reports are of different kinds; std::runtime_error, naming the
 // file, if a file is not a report.
-Report merge_reports(const std::vector<std::string>& paths);
+[[nodiscard]] Report merge_reports(const std::vector<std::string>& paths);
 
 }  // namespace roofprof

@@ -65,6 +65,17 @@ struct StepStatistics {
 // The language in which hints name an option to the reader: ".depth = 3", "depth=3" or "--depth 3".
 enum class Speech : std::uint8_t { cpp, python, shell };
 
+namespace detail {
+
+// As EarlierCompiled.
+struct EarlierForShell {
+  constexpr EarlierForShell() = default;
+  [[deprecated("use speech = Speech::shell")]] constexpr EarlierForShell(bool set) : is_set(set) {}
+  bool is_set = false;
+};
+
+}  // namespace detail
+
 struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
@@ -74,6 +85,7 @@ struct TableOptions {
   std::int64_t width = 120;   // characters; 0: as many as it takes
   std::int64_t limit = 0;     // most rows shown, 0: all
   bool legend = true;         // the meaning of the columns, below the rows
+  detail::EarlierForShell for_shell = {};  // the earlier form of speech = Speech::shell
   Speech speech = Speech::cpp;
   bool expand = false;     // equal siblings are lines of their own, not one for all
   bool rows_only = false;  // the rows below their headings, and nothing above or below them
@@ -82,135 +94,142 @@ struct TableOptions {
 class Report;
 
 // Makes a report; for use inside roofprof (core/profile_data.h, not installed).
-Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
+[[nodiscard]] Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
 
-// A report from a profiler or from a file. It needs neither the profiler nor the model any more. Functions of a
-// temporary report return by value: `for (const auto& row : prof.run(x).rows())` is right.
+// A report from a profiler or from a file. It needs neither the profiler nor the model any more. Copies share what they
+// hold, and a report that was moved from is still the same report. Functions of a temporary report return by value:
+// `for (const auto& row : prof.run(x).rows())` is right.
 class Report {
  public:
-  const std::vector<RooflineRow>& rows() const&;
-  std::vector<RooflineRow> rows() && { return std::as_const(*this).rows(); }
+  Report(const Report&) = default;  // no moves, which would leave a report without anything to read
+  Report& operator=(const Report&) = default;
+  ~Report() = default;
+
+  [[nodiscard]] const std::vector<RooflineRow>& rows() const&;
+  [[nodiscard]] std::vector<RooflineRow> rows() const&& { return std::as_const(*this).rows(); }
   // By row: the index of its parent's row, which is before it; -1 of the model and of rows that stand at its level.
-  const std::vector<std::int64_t>& parents() const&;
-  std::vector<std::int64_t> parents() && { return std::as_const(*this).parents(); }
+  [[nodiscard]] const std::vector<std::int64_t>& parents() const&;
+  [[nodiscard]] std::vector<std::int64_t> parents() const&& { return std::as_const(*this).parents(); }
   // The model, "(outside)" and "(optimizer)", all phases.
-  const RooflineRow& total() const&;
-  RooflineRow total() && { return std::as_const(*this).total(); }
+  [[nodiscard]] const RooflineRow& total() const&;
+  [[nodiscard]] RooflineRow total() const&& { return std::as_const(*this).total(); }
   // The row of that path; a region's bare name will do if no other has it.
   // Throws std::out_of_range, naming the closest paths, if the report lacks such a row.
-  const RooflineRow& row(std::string_view path) const&;
-  RooflineRow row(std::string_view path) && { return std::as_const(*this).row(path); }
+  [[nodiscard]] const RooflineRow& row(std::string_view path) const&;
+  [[nodiscard]] RooflineRow row(std::string_view path) const&& { return std::as_const(*this).row(path); }
   // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
-  std::vector<Siblings> siblings() const;
+  [[nodiscard]] std::vector<Siblings> siblings() const;
   // What wastes time and what to do about it, at most ten, what gains most first; empty if no rule clearly holds, and
   // without times or roofs.
-  std::vector<Finding> findings() const;
+  [[nodiscard]] std::vector<Finding> findings() const;
+  [[nodiscard, deprecated("use findings()")]] std::vector<Finding> advice() const { return findings(); }
   // Sums over ops; keys among "phase", "op", "module", "scope", "dtype", "shapes". A scope is the innermost region that
   // was open, "outer/inner", or "" where none was.
   // Longest time first. Throws std::invalid_argument for any other key.
-  std::vector<GroupRow> group(std::span<const std::string> keys) const;
-  std::vector<GroupRow> group(std::initializer_list<std::string_view> keys) const;  // group({"phase", "op"})
+  [[nodiscard]] std::vector<GroupRow> group(std::span<const std::string> keys) const;
+  [[nodiscard]] std::vector<GroupRow> group(
+      std::initializer_list<std::string_view> keys) const;  // group({"phase", "op"})
   // The same by key: of each operator ("aten::conv2d"); of each module's own ops, children excluded; of each operator
   // in each module; of forward, backward, recompute and optimizer.
-  std::map<std::string, GroupRow> by_operator() const;
-  std::map<std::string, GroupRow> by_module() const;
-  std::map<std::pair<std::string, std::string>, GroupRow> by_module_and_operator() const;
-  std::map<std::string, GroupRow> by_phase() const;
+  [[nodiscard]] std::map<std::string, GroupRow> by_operator() const;
+  [[nodiscard]] std::map<std::string, GroupRow> by_module() const;
+  [[nodiscard]] std::map<std::pair<std::string, std::string>, GroupRow> by_module_and_operator() const;
+  [[nodiscard]] std::map<std::string, GroupRow> by_phase() const;
 
   // A row for each region, outer before inner: path "outer/inner", calls, wall time, and the figures of all that ran in
   // it, whichever module it is of; self figures are those outside of the regions inside it. "(no region)" is last,
   // where something ran outside of all. Empty where no region was opened.
-  const std::vector<RooflineRow>& regions() const&;
-  std::vector<RooflineRow> regions() && { return std::as_const(*this).regions(); }
+  [[nodiscard]] const std::vector<RooflineRow>& regions() const&;
+  [[nodiscard]] std::vector<RooflineRow> regions() const&& { return std::as_const(*this).regions(); }
   // The report of what ran while a region of that name was open, regions inside it included: "inner" is every region of
   // that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times. Throws
   // std::out_of_range, naming the closest, where there is none.
-  Report within(std::string_view region) const;
+  [[nodiscard]] Report within(std::string_view region) const;
 
   // Prefill and decode of a language model; empty if roofprof could not distinguish them.
-  std::vector<TokenPhase> language_model() const;
+  [[nodiscard]] std::vector<TokenPhase> language_model() const;
   // Empty without times, and where a dtype of its MACs has no roof.
-  std::optional<FlopsUtilization> flops_utilization() const;
+  [[nodiscard]] std::optional<FlopsUtilization> flops_utilization() const;
 
   // Longest total first; empty where no device was traced.
-  const std::vector<KernelRow>& kernels() const&;
-  std::vector<KernelRow> kernels() && { return std::as_const(*this).kernels(); }
+  [[nodiscard]] const std::vector<KernelRow>& kernels() const&;
+  [[nodiscard]] std::vector<KernelRow> kernels() const&& { return std::as_const(*this).kernels(); }
   // What was alive when most memory was, the largest first; empty where it is not known.
-  const std::vector<MemoryRow>& memory_at_peak() const&;
-  std::vector<MemoryRow> memory_at_peak() && { return std::as_const(*this).memory_at_peak(); }
+  [[nodiscard]] const std::vector<MemoryRow>& memory_at_peak() const&;
+  [[nodiscard]] std::vector<MemoryRow> memory_at_peak() const&& { return std::as_const(*this).memory_at_peak(); }
   // The memory over the ops that were counted, at most 1,024 moments; empty where it is not known.
-  std::vector<MemoryMoment> memory_timeline() const;
+  [[nodiscard]] std::vector<MemoryMoment> memory_timeline() const;
   // The longest first; empty where none was called.
-  std::vector<Collective> collectives() const;
+  [[nodiscard]] std::vector<Collective> collectives() const;
   // The ranks of a merged report, in order; empty for one process.
-  const std::vector<Rank>& ranks() const&;
-  std::vector<Rank> ranks() && { return std::as_const(*this).ranks(); }
+  [[nodiscard]] const std::vector<Rank>& ranks() const&;
+  [[nodiscard]] std::vector<Rank> ranks() const&& { return std::as_const(*this).ranks(); }
   // The single report of a rank. A merged report keeps those of the slowest and of the median rank. Throws
   // std::out_of_range for others, naming these two.
-  Report report_of_rank(std::int64_t rank) const;
+  [[nodiscard]] Report report_of_rank(std::int64_t rank) const;
   // Ranks that were to be merged and whose reports are missing.
-  const std::vector<std::int64_t>& missing_ranks() const&;
-  std::vector<std::int64_t> missing_ranks() && { return std::as_const(*this).missing_ranks(); }
-  const Coverage& coverage() const&;
-  Coverage coverage() && { return std::as_const(*this).coverage(); }
-  const Ceilings& ceilings() const&;
-  Ceilings ceilings() && { return std::as_const(*this).ceilings(); }
-  const Environment& environment() const&;
-  Environment environment() && { return std::as_const(*this).environment(); }
+  [[nodiscard]] const std::vector<std::int64_t>& missing_ranks() const&;
+  [[nodiscard]] std::vector<std::int64_t> missing_ranks() const&& { return std::as_const(*this).missing_ranks(); }
+  [[nodiscard]] const Coverage& coverage() const&;
+  [[nodiscard]] Coverage coverage() const&& { return std::as_const(*this).coverage(); }
+  [[nodiscard]] const Ceilings& ceilings() const&;
+  [[nodiscard]] Ceilings ceilings() const&& { return std::as_const(*this).ceilings(); }
+  [[nodiscard]] const Environment& environment() const&;
+  [[nodiscard]] Environment environment() const&& { return std::as_const(*this).environment(); }
   // True if an exception ended the profile: the report has only what ran before.
-  bool partial() const;
+  [[nodiscard]] bool partial() const;
   // The number of steps of a block that were marked (Block::step, run_steps; prof.step() in Python); empty if none was.
   // Rows and total are those of the whole block; the table's header has the mean of a step.
-  std::optional<std::int64_t> steps() const;
+  [[nodiscard]] std::optional<std::int64_t> steps() const;
   // The time of each of the first 10,000 steps by the host's clock, which waits for no device: from the end of the step
   // before it, the first from the block's start. Empty if no step was marked or nothing was timed.
-  const std::vector<std::int64_t>& step_times_ns() const&;
-  std::vector<std::int64_t> step_times_ns() && { return std::as_const(*this).step_times_ns(); }
-  std::vector<std::chrono::nanoseconds> step_times() const;
-  std::optional<StepStatistics> step_statistics() const;
+  [[nodiscard]] const std::vector<std::int64_t>& step_times_ns() const&;
+  [[nodiscard]] std::vector<std::int64_t> step_times_ns() const&& { return std::as_const(*this).step_times_ns(); }
+  [[nodiscard]] std::vector<std::chrono::nanoseconds> step_times() const;
+  [[nodiscard]] std::optional<StepStatistics> step_statistics() const;
   // Wall times of the timed runs under observation, and of the same runs without any observer.
-  const std::vector<std::int64_t>& run_times_ns() const&;
-  std::vector<std::int64_t> run_times_ns() && { return std::as_const(*this).run_times_ns(); }
-  const std::vector<std::int64_t>& bare_times_ns() const&;
-  std::vector<std::int64_t> bare_times_ns() && { return std::as_const(*this).bare_times_ns(); }
-  std::vector<std::chrono::nanoseconds> run_times() const;
-  std::vector<std::chrono::nanoseconds> bare_times() const;
+  [[nodiscard]] const std::vector<std::int64_t>& run_times_ns() const&;
+  [[nodiscard]] std::vector<std::int64_t> run_times_ns() const&& { return std::as_const(*this).run_times_ns(); }
+  [[nodiscard]] const std::vector<std::int64_t>& bare_times_ns() const&;
+  [[nodiscard]] std::vector<std::int64_t> bare_times_ns() const&& { return std::as_const(*this).bare_times_ns(); }
+  [[nodiscard]] std::vector<std::chrono::nanoseconds> run_times() const;
+  [[nodiscard]] std::vector<std::chrono::nanoseconds> bare_times() const;
   // The data that the report was made from (core/profile_data.h, not installed).
-  const ProfileData& data() const;
+  [[nodiscard]] const ProfileData& data() const;
   // The figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
-  const Analysis& analysis() const { return *analysis_; }
+  [[nodiscard]] const Analysis& analysis() const { return *analysis_; }
 
   // The report of one call on another device, made of what was counted here: every time is predicted, from roofs such
   // as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument, one
   // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
-  Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
+  [[nodiscard]] Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
   // The options under which the times were predicted; empty if they were measured.
-  std::string prediction() const;
+  [[nodiscard]] std::string prediction() const;
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
-  std::string table(const TableOptions& options = {}) const;
+  [[nodiscard]] std::string table(const TableOptions& options = {}) const;
   // What ran, where, its total, the findings, what is not covered and how to see more, in at most 40 lines of ASCII.
-  std::string brief() const;
+  [[nodiscard]] std::string brief() const;
   // The heading, the findings, rows and the coverage as Markdown with tables that GitHub shows; 25 rows where no limit
   // is given. Throws as `table` does.
-  std::string markdown(const TableOptions& options = {}) const;
-  std::string to_json() const;
+  [[nodiscard]] std::string markdown(const TableOptions& options = {}) const;
+  [[nodiscard]] std::string to_json() const;
   // A line for each row ("module"), kernel ("kernel") or row of memory_at_peak ("memory"). A text that a spreadsheet
   // would take for a formula has an apostrophe before it. Throws std::invalid_argument for other kinds of lines.
-  std::string to_csv(std::string_view by = "module") const;
+  [[nodiscard]] std::string to_csv(std::string_view by = "module") const;
   // Write the file whole or not at all. Throw std::runtime_error naming the path.
   void write_json(const std::string& path) const;
   void write_csv(const std::string& path, std::string_view by = "module") const;
 
   // The report that wrote that file, or that text. Throw std::runtime_error: one sentence that names the file (not of a
   // text) and says what is wrong with it.
-  static Report from_json(const std::string& path);
-  static Report from_json_text(std::string_view text);
+  [[nodiscard]] static Report from_json(const std::string& path);
+  [[nodiscard]] static Report from_json_text(std::string_view text);
   // The report of what ran while torch.profiler recorded that trace, here or on another machine: the JSON, unpacked,
   // that export_chrome_trace wrote. `roofs`: empty for the published ones of the device that the trace names. Operators
   // whose shapes torch computes in Python alone (conv2d among them) have no cost in a C++ program; roofprof.from_trace
   // has no such gap. Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
-  static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
+  [[nodiscard]] static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:
   friend Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);

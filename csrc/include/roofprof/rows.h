@@ -3,8 +3,10 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,13 +30,27 @@ struct Bound {
 };
 
 // "compute fp32", "memory L2", "network gloo", "overhead", "latency/code", "unknown"
-std::string to_string(const Bound& bound);
+[[nodiscard]] std::string to_string(const Bound& bound);
 
 namespace detail {
 
 using Nanoseconds = std::optional<std::chrono::nanoseconds>;
 
 inline Nanoseconds duration_of(const std::optional<std::int64_t>& ns) { return ns ? Nanoseconds(*ns) : std::nullopt; }
+
+// An earlier name of a std::optional, in a union with it. It has no constructor, so that it can stand there.
+struct EarlierName {
+  using Value = std::optional<std::int64_t>;
+  alignas(Value) std::byte storage[sizeof(Value)];  // of the later name
+
+  const Value& value_now() const { return *std::launder(reinterpret_cast<const Value*>(storage)); }
+  operator const Value&() const { return value_now(); }  // NOLINT(google-explicit-constructor)
+  explicit operator bool() const { return has_value(); }
+  bool has_value() const { return value_now().has_value(); }
+  std::int64_t operator*() const { return *value_now(); }
+  std::int64_t value() const { return value_now().value(); }
+  std::int64_t value_or(std::int64_t otherwise) const { return value_now().value_or(otherwise); }
+};
 
 }  // namespace detail
 
@@ -71,9 +87,15 @@ struct Figures {
   // The least time by the roofs of compute alone and of memory alone. The lower bound takes the larger one of each op.
   std::optional<std::int64_t> compute_time_ns;
   std::optional<std::int64_t> memory_time_ns;
-  std::optional<std::int64_t> lower_bound_time_ns;
+  union {
+    std::optional<std::int64_t> lower_bound_time_ns = {};
+    [[deprecated("use lower_bound_time_ns")]] detail::EarlierName lower_bound_ns;
+  };
   std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
-  std::optional<std::int64_t> wasted_time_ns;
+  union {
+    std::optional<std::int64_t> wasted_time_ns = {};
+    [[deprecated("use wasted_time_ns")]] detail::EarlierName wasted_ns;
+  };
 
   std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
   std::optional<std::int64_t> l2_bytes;
@@ -88,26 +110,26 @@ struct Figures {
 
   bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
 
-  bool counts_integers() const { return int_ops > flops; }
-  std::int64_t leading_operations() const { return counts_integers() ? int_ops : flops; }
+  [[nodiscard]] bool counts_integers() const { return int_ops > flops; }
+  [[nodiscard]] std::int64_t leading_operations() const { return counts_integers() ? int_ops : flops; }
 
-  detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
-  detail::Nanoseconds time_low() const { return detail::duration_of(time_low_ns); }
-  detail::Nanoseconds time_high() const { return detail::duration_of(time_high_ns); }
-  detail::Nanoseconds op_time() const { return detail::duration_of(op_time_ns); }
-  detail::Nanoseconds busy() const { return detail::duration_of(busy_ns); }
-  detail::Nanoseconds idle() const { return detail::duration_of(idle_ns); }
-  detail::Nanoseconds host_time() const { return detail::duration_of(host_time_ns); }
-  detail::Nanoseconds wall() const { return detail::duration_of(wall_ns); }
-  detail::Nanoseconds compute_time() const { return detail::duration_of(compute_time_ns); }
-  detail::Nanoseconds memory_time() const { return detail::duration_of(memory_time_ns); }
-  detail::Nanoseconds lower_bound_time() const { return detail::duration_of(lower_bound_time_ns); }
-  detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
+  [[nodiscard]] detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
+  [[nodiscard]] detail::Nanoseconds time_low() const { return detail::duration_of(time_low_ns); }
+  [[nodiscard]] detail::Nanoseconds time_high() const { return detail::duration_of(time_high_ns); }
+  [[nodiscard]] detail::Nanoseconds op_time() const { return detail::duration_of(op_time_ns); }
+  [[nodiscard]] detail::Nanoseconds busy() const { return detail::duration_of(busy_ns); }
+  [[nodiscard]] detail::Nanoseconds idle() const { return detail::duration_of(idle_ns); }
+  [[nodiscard]] detail::Nanoseconds host_time() const { return detail::duration_of(host_time_ns); }
+  [[nodiscard]] detail::Nanoseconds wall() const { return detail::duration_of(wall_ns); }
+  [[nodiscard]] detail::Nanoseconds compute_time() const { return detail::duration_of(compute_time_ns); }
+  [[nodiscard]] detail::Nanoseconds memory_time() const { return detail::duration_of(memory_time_ns); }
+  [[nodiscard]] detail::Nanoseconds lower_bound_time() const { return detail::duration_of(lower_bound_time_ns); }
+  [[nodiscard]] detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
 
   // The figure that has this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it was
   // not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest, and
   // for a figure that is not a number.
-  std::optional<double> figure(std::string_view name) const;
+  [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
 // One module; the inherited figures are those of its subtree.
@@ -155,13 +177,14 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> exposed_communication_ns;
   Figures self;
 
-  std::optional<std::int64_t> known_params() const { return if_known(params); }
-  std::optional<std::int64_t> known_trainable_params() const { return if_known(trainable_params); }
-  std::optional<std::int64_t> known_param_bytes() const { return if_known(param_bytes); }
-  std::optional<std::int64_t> known_buffer_bytes() const { return if_known(buffer_bytes); }
+  [[nodiscard]] std::optional<std::int64_t> known_params() const { return if_known(params); }
+  [[nodiscard]] std::optional<std::int64_t> known_trainable_params() const { return if_known(trainable_params); }
+  [[nodiscard]] std::optional<std::int64_t> known_param_bytes() const { return if_known(param_bytes); }
+  [[nodiscard]] std::optional<std::int64_t> known_buffer_bytes() const { return if_known(buffer_bytes); }
 
   // Takes the names of Figures::figure, "calls", "params" and its like, and "self_time_ns" for self.time_ns.
-  std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method)
+  [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 
  private:
   std::optional<std::int64_t> if_known(std::int64_t count) const {
@@ -183,7 +206,9 @@ struct Siblings {
   std::optional<std::string> slowest;   // path of the slowest, where it stands out from the others
   std::optional<double> slowest_ratio;  // its time / the median
 
-  const RooflineRow& mean() const { return rows.front(); }
+  // Throws std::logic_error where there are no rows: these Siblings are no report's, or were moved from.
+  [[nodiscard]] const RooflineRow& mean() const&;
+  [[nodiscard]] RooflineRow mean() const&& { return mean(); }
 };
 
 // Calls of a language model that fill its cache ("prefill") or add a token by it ("decode"): docs/language-models.md.
@@ -204,7 +229,7 @@ struct TokenPhase {
   std::optional<std::int64_t> time_ns;    // wall time
   std::optional<double> tokens_per_second;
 
-  detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
+  [[nodiscard]] detail::Nanoseconds time() const { return detail::duration_of(time_ns); }
 };
 
 // Percent (0-100) of the peak FLOP/s: MFU as PaLM defines it (Chowdhery et al. 2022, appendix B), HFU with what was
@@ -239,11 +264,13 @@ struct Finding {
   std::map<std::string, double> evidence;  // figures that call for it
   std::string reference;                   // where the rule is from
 
-  detail::Nanoseconds gain_low() const { return std::chrono::nanoseconds(gain_low_ns); }
-  detail::Nanoseconds gain_high() const { return std::chrono::nanoseconds(gain_high_ns); }
+  [[nodiscard]] detail::Nanoseconds gain_low() const { return std::chrono::nanoseconds(gain_low_ns); }
+  [[nodiscard]] detail::Nanoseconds gain_high() const { return std::chrono::nanoseconds(gain_high_ns); }
 
   bool operator==(const Finding&) const = default;
 };
+
+using Advice [[deprecated("use Finding")]] = Finding;
 
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
@@ -264,7 +291,8 @@ struct GroupRow : Figures {
   bool work_elsewhere = false;
 
   // Takes the names of Figures::figure, and "calls" and its like.
-  std::optional<double> figure(std::string_view name) const;  // NOLINT(bugprone-derived-method-shadowing-base-method)
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method)
+  [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
 // All launches of one kernel (copy, fill) in one module and phase. Times are nanoseconds, as nsys names them.
@@ -319,19 +347,19 @@ struct KernelRow {
   std::optional<double> percent_of_roof;  // 100 x lower bound / total
   Bound bound;
 
-  std::chrono::nanoseconds total() const { return std::chrono::nanoseconds(total_ns); }
-  std::chrono::duration<double, std::nano> average() const {
+  [[nodiscard]] std::chrono::nanoseconds total() const { return std::chrono::nanoseconds(total_ns); }
+  [[nodiscard]] std::chrono::duration<double, std::nano> average() const {
     return std::chrono::duration<double, std::nano>(average_ns);
   }
-  std::chrono::nanoseconds median() const { return std::chrono::nanoseconds(median_ns); }
-  std::chrono::nanoseconds min() const { return std::chrono::nanoseconds(min_ns); }
-  std::chrono::nanoseconds max() const { return std::chrono::nanoseconds(max_ns); }
-  std::chrono::duration<double, std::nano> stddev() const {
+  [[nodiscard]] std::chrono::nanoseconds median() const { return std::chrono::nanoseconds(median_ns); }
+  [[nodiscard]] std::chrono::nanoseconds min() const { return std::chrono::nanoseconds(min_ns); }
+  [[nodiscard]] std::chrono::nanoseconds max() const { return std::chrono::nanoseconds(max_ns); }
+  [[nodiscard]] std::chrono::duration<double, std::nano> stddev() const {
     return std::chrono::duration<double, std::nano>(stddev_ns);
   }
 
   // The figure of that name, with the rules of Figures::figure.
-  std::optional<double> figure(std::string_view name) const;
+  [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
 // Storages that were alive when most memory was: of one category, module and phase (docs/memory.md).

@@ -29,31 +29,37 @@ struct SourcePlace {
   const char* file = nullptr;
   int line = 0;
 
-  static constexpr SourcePlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  [[nodiscard]] static constexpr SourcePlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
 };
 
-// Counts in a separate row, while it lives, what this thread does.
-class Scope {
+// What a compiler says of Scope("name"); without a variable: such a mark ends where it begins.
+#define ROOFPROF_NEEDS_A_NAME_ nodiscard("without a variable it marks nothing: use ROOFPROF_SCOPE or ROOFPROF_WORK")
+
+// Counts in a separate row, while it lives, what this thread does. Begin and end it on one thread; where a thread ends
+// scopes in another order, the end of an outer one ends those inside it.
+class [[ROOFPROF_NEEDS_A_NAME_]] Scope {
  public:
   // A region: a row of that name below the module or region that runs here. Throws std::invalid_argument for a name of
   // more than 1,000 bytes.
-  explicit Scope(std::string_view name);
+  [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(std::string_view name);
   // A call of that module: its row, if the profiled model has it. A module that calls itself has as many calls; further
   // marks inside of a call of the same module (of what its forward calls) are part of that call.
-  explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here()) : Scope(&module, place) {}
+  [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here())
+      : Scope(&module, place) {}
   // These throw std::invalid_argument if the module is null.
-  explicit Scope(const torch::nn::Module* module, SourcePlace place = SourcePlace::here());
+  [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const torch::nn::Module* module, SourcePlace place = SourcePlace::here());
   template <class Module>
-  explicit Scope(const std::shared_ptr<Module>& module, SourcePlace place = SourcePlace::here())
+  [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const std::shared_ptr<Module>& module,
+                                            SourcePlace place = SourcePlace::here())
       : Scope(static_cast<const torch::nn::Module*>(module.get()), place) {}
   template <class Holder>  // of torch::nn: Linear, Sequential, AnyModule
     requires requires(const Holder& holder) {
       holder.is_empty();
       holder.ptr();
     }
-  explicit Scope(const Holder& holder, SourcePlace place = SourcePlace::here())
+  [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const Holder& holder, SourcePlace place = SourcePlace::here())
       : Scope(holder.is_empty() ? nullptr : static_cast<const torch::nn::Module*>(&*holder.ptr()), place) {}
   ~Scope();
   Scope(const Scope&) = delete;
@@ -66,12 +72,12 @@ class Scope {
 
 // Declares work that bypasses torch's dispatcher, such as an extension's own kernel: it counts as one call of an
 // operator of that name in the module that runs here. While this lives, ops on this thread belong to it and are not
-// counted.
-class DeclaredWork {
+// counted. Begin and end it on one thread.
+class [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork {
  public:
   // Throws std::invalid_argument for negative counts, for more causal MACs than dense ones, and for a name of more than
   // 1,000 bytes.
-  DeclaredWork(std::string_view name, const Work& work);
+  [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork(std::string_view name, const Work& work);
   ~DeclaredWork();
   DeclaredWork(const DeclaredWork&) = delete;
   DeclaredWork& operator=(const DeclaredWork&) = delete;

@@ -13,12 +13,12 @@ namespace roofprof {
 // Counts saturate at the largest int64 instead of wrapping; Report notes where that happened.
 constexpr std::int64_t kSaturated = std::numeric_limits<std::int64_t>::max();
 
-constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+[[nodiscard]] constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? kSaturated : sum;
 }
 
-constexpr std::int64_t saturating_multiply(std::int64_t a, std::int64_t b) {
+[[nodiscard]] constexpr std::int64_t saturating_multiply(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? kSaturated : product;
 }
@@ -42,12 +42,14 @@ struct Work {
   bool lower_limit = false;
 
   constexpr std::int64_t& operations_in(DType dtype) { return operations[static_cast<std::size_t>(dtype)]; }
-  constexpr std::int64_t operations_in(DType dtype) const { return operations[static_cast<std::size_t>(dtype)]; }
-  constexpr std::int64_t bytes() const { return saturating_add(read_bytes, write_bytes); }
-  constexpr std::int64_t flops() const { return sum_where(true); }
-  constexpr std::int64_t int_ops() const { return sum_where(false); }
+  [[nodiscard]] constexpr std::int64_t operations_in(DType dtype) const {
+    return operations[static_cast<std::size_t>(dtype)];
+  }
+  [[nodiscard]] constexpr std::int64_t bytes() const { return saturating_add(read_bytes, write_bytes); }
+  [[nodiscard]] constexpr std::int64_t flops() const { return sum_where(true); }
+  [[nodiscard]] constexpr std::int64_t int_ops() const { return sum_where(false); }
 
-  constexpr bool has_negative_count() const {
+  [[nodiscard]] constexpr bool has_negative_count() const {
     const auto is_negative = [](std::int64_t count) { return count < 0; };
     return std::ranges::any_of(std::array{macs, causal_macs, read_bytes, write_bytes, updated_bytes}, is_negative) ||
            std::ranges::any_of(operations, is_negative);
@@ -74,7 +76,7 @@ struct Work {
   }
 
   // This work done `times` times over.
-  constexpr Work times(std::int64_t times) const {
+  [[nodiscard]] constexpr Work times(std::int64_t times) const {
     Work result = *this;
     result.macs = saturating_multiply(macs, times);
     result.causal_macs = saturating_multiply(causal_macs, times);

@@ -25,6 +25,12 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
+// Returns the accessor of what is kept alive, such as a report; a temporary has another one.
+template <class Of, class Value>
+auto kept(const Value& (Of::*accessor)() const&) {
+  return [accessor](const Of& self) -> const Value& { return (self.*accessor)(); };
+}
+
 Note note_of(const std::string& code, std::string text, std::vector<std::string> where) {
   const std::size_t index = index_of_note(code);
   if (index == kNoteKinds.size()) throw std::invalid_argument("there is no note with the code '" + code + "'");
@@ -76,7 +82,7 @@ void bind_siblings(py::module_& module) {
       .def_readonly("paths", &Siblings::paths)
       .def_readonly("count", &Siblings::count)
       .def_readonly("rows", &Siblings::rows)
-      .def_property_readonly("mean", &Siblings::mean)
+      .def_property_readonly("mean", kept(&Siblings::mean))
       .def_readonly("spread", &Siblings::spread)
       .def_readonly("slowest", &Siblings::slowest)
       .def_readonly("slowest_ratio", &Siblings::slowest_ratio)
@@ -184,12 +190,6 @@ py::object events_of(const Report& report) {
   events["regions"] = regions;
   events["ops"] = ops;
   return events;
-}
-
-// Returns the accessor of a report that is kept alive; a report that is a temporary has another one.
-template <class Value>
-auto kept(const Value& (Report::*accessor)() const&) {
-  return [accessor](const Report& self) -> const Value& { return (self.*accessor)(); };
 }
 
 }  // namespace

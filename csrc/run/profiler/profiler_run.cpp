@@ -169,7 +169,7 @@ Report ProfilerState::last_report() {
     }
     Report made = run::finish_report(*ended->run, std::move(ended->observed), roofs, options.depth);
     lock.lock();
-    report = std::move(made);
+    report = made;
   }
   if (report) return *report;
   throw std::logic_error(

@@ -61,6 +61,7 @@ struct Observation {
 
 // A profiler between its runs.
 struct ProfilerState {
+  std::shared_ptr<const void> handle;  // keeps the module, where it has owners: a block may outlive the profiler
   std::unique_ptr<Model> model;
   ProfilerOptions options;
   std::optional<MeasuredCeilings> given_roofs;  // empty: this machine's

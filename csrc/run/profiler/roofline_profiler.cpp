@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/nn/module.h>
 
 #include <exception>
 #include <stdexcept>
@@ -64,9 +65,12 @@ std::unique_ptr<Model> script_model(const torch::jit::Module& module) {
 
 }  // namespace
 
-ProfilerCore::ProfilerCore(const torch::nn::Module* model, ProfilerOptions options) {
+ProfilerCore::ProfilerCore(const torch::nn::Module* model, ProfilerOptions options,
+                           std::shared_ptr<const void> handle) {
   if (model == nullptr) throw std::invalid_argument("roofprof: the model is null; give the profiler one that exists");
   state_ = state_of(model_of(*model), std::move(options));
+  // A module that is given by reference may have owners.
+  state_->handle = handle ? std::move(handle) : model->weak_from_this().lock();
 }
 
 ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)

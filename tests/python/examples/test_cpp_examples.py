@@ -32,7 +32,7 @@ SELF_COUNTS = ("self_macs", "self_flops", "self_read_bytes", "self_write_bytes")
 @pytest.fixture(scope="module")
 def examples(installed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("examples")
-    configure(EXAMPLES, folder, installed)
+    configure(EXAMPLES, folder, installed, "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
     build(folder)
     return folder
 

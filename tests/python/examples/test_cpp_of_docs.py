@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from cpp_project import ROOT, build, configure, run
 
-PAGES = ("README.md", "docs/cpp.md", "docs/first-hour.md")
+PAGES = ("README.md", "docs/cpp.md", "docs/first-hour.md", "docs/import.md")
 
 # What pages take for given; the two names that a block may declare itself stand in a scope around it.
 GIVEN = """\
@@ -113,12 +115,19 @@ target_link_libraries(docs PRIVATE roofprof::roofprof)
 """
 
 
-@pytest.mark.slow
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+pytestmark = pytest.mark.integration  # two minutes of torch's headers
+
+
 def test_the_cpp_of_the_pages_compiles_and_runs(installed, tmp_path, monkeypatch):
     (tmp_path / "main.cpp").write_text(program())
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     torch.jit.save(torch.jit.script(Dicts()), tmp_path / "detector.pt")
-    configure(tmp_path, tmp_path / "build", installed)
+    with torch.profiler.profile(record_shapes=True) as recorded:
+        torch.rand(4, 4) @ torch.rand(4, 4)
+    recorded.export_chrome_trace(str(tmp_path / "trace.json"))
+    configure(tmp_path, tmp_path / "build", installed, f"-DCMAKE_CXX_FLAGS={' '.join(WARNINGS)}")
     build(tmp_path / "build")
     monkeypatch.chdir(tmp_path)
     printed = run(tmp_path / "build" / "docs").stdout
@@ -126,3 +135,12 @@ def test_the_cpp_of_the_pages_compiles_and_runs(installed, tmp_path, monkeypatch
     assert (tmp_path / "roofs.json").is_file()
     assert "aten::conv2d" in printed
     assert "decode" in printed
+
+
+@pytest.mark.skipif(shutil.which("clang++") is None, reason="there is no clang++")
+def test_clang_compiles_the_cpp_of_the_pages(installed, tmp_path):
+    (tmp_path / "main.cpp").write_text(program())
+    headers = Path(torch.__file__).parent / "include"
+    torchs = [f"-isystem{headers}", f"-isystem{headers / 'torch' / 'csrc' / 'api' / 'include'}"]
+    command = ["clang++", "-std=c++20", "-fsyntax-only", *WARNINGS, f"-I{installed / 'include'}", *torchs]
+    run(*command, tmp_path / "main.cpp")

@@ -128,6 +128,58 @@ def test_another_torch_is_refused_in_a_sentence(installed, tmp_path, header, sai
     assert "set ROOFPROF_TORCH_DIR" in message
 
 
+FINDS = """\
+cmake_minimum_required(VERSION 3.25)
+project(finds LANGUAGES CXX)
+function(find words found)
+  unset(roofprof_DIR CACHE)
+  separate_arguments(words)
+  find_package(roofprof ${words} QUIET)
+  if((roofprof_FOUND AND NOT found) OR (found AND NOT roofprof_FOUND))
+    message(SEND_ERROR "find_package(roofprof ${words}): '${roofprof_FOUND}', not '${found}'")
+  endif()
+endfunction()
+find("" YES)
+find("HERE" YES)
+find("HERE.PATCH EXACT" YES)
+find("HERE.99" NO)
+find("NEXT" NO)
+find("99" NO)
+find("HERE...<99" YES)
+find("0.0.1...HERE.PATCH" YES)
+find("0.0.1...<HERE" NO)
+find("NEXT...99" NO)
+find("COMPONENTS nonsense" NO)
+find("HERE COMPONENTS nonsense" NO)
+find("OPTIONAL_COMPONENTS nonsense" YES)
+find_package(roofprof QUIET OPTIONAL_COMPONENTS nonsense)
+if(roofprof_nonsense_FOUND OR NOT TARGET roofprof::roofprof)
+  message(SEND_ERROR "an optional component is there, or roofprof is not")
+endif()
+find_package(roofprof REQUIRED)
+find_package(roofprof ${ASKED})
+if(roofprof_FOUND)
+  message(SEND_ERROR "a component is there")
+endif()
+"""
+
+
+def test_find_package_takes_versions_ranges_and_no_components(installed, tmp_path):
+    major, minor, patch = _build_info.VERSION.split(".")
+    text = (
+        FINDS.replace("PATCH", patch).replace("HERE", f"{major}.{minor}").replace("NEXT", f"{major}.{int(minor) + 1}")
+    )
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    quiet = configure(tmp_path, tmp_path / "build", installed, "-DASKED=QUIET;COMPONENTS;nonsense")
+    assert quiet.stderr == ""
+    said = "roofprof has no component 'nonsense', nor any other: write find_package(roofprof) without COMPONENTS"
+    warned = configure(tmp_path, tmp_path / "build", installed, "-DASKED=COMPONENTS;nonsense")
+    assert said in " ".join(warned.stderr.split())
+    refused = configure(tmp_path, tmp_path / "build", installed, "-DASKED=REQUIRED;COMPONENTS;nonsense", check=False)
+    assert refused.returncode != 0
+    assert said in " ".join(refused.stderr.split())
+
+
 def test_the_torch_that_the_program_found_is_taken(installed, tmp_path):
     """A program that ran find_package(Torch) before: the variable is what torch's config leaves."""
     elsewhere = tmp_path / "torch"
