@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "observe/thread_state.h"
+
 namespace roofprof::observe {
 namespace {
 
@@ -42,15 +44,31 @@ class WithoutProfiler {
 }  // namespace
 
 void hand_over(c10::DebugInfoKind kind, std::shared_ptr<c10::DebugInfoBase> info) {
+  if (thread_has_ended()) return;
   const WithoutProfiler below;
   c10::ThreadLocalDebugInfo::_push(kind, std::move(info));
 }
 
+c10::DebugInfoBase* handed_over(c10::DebugInfoKind kind) {
+  return thread_has_ended() ? nullptr : c10::ThreadLocalDebugInfo::get(kind);
+}
+
 bool end_handover(c10::DebugInfoKind kind, const c10::DebugInfoBase* info) {
+  if (thread_has_ended()) return false;
   const WithoutProfiler below;
   if (!is_on_top(kind, info)) return false;
   c10::ThreadLocalDebugInfo::_pop(kind);
   return true;
+}
+
+void end_handovers() {
+  const WithoutProfiler below;
+  for (bool found = true; found;) {
+    found = false;
+    for (const auto kind : {c10::DebugInfoKind::TEST_INFO, c10::DebugInfoKind::TEST_INFO_2}) {  // torch's tests' alone
+      for (; is_on_top(kind, handed_over(kind)); found = true) c10::ThreadLocalDebugInfo::_pop(kind);
+    }
+  }
 }
 
 }  // namespace roofprof::observe

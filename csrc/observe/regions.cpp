@@ -52,7 +52,7 @@ void RegionHandover::end() {
 }
 
 RegionId region_handed_over(const Session& session) {
-  const auto* info = dynamic_cast<const RegionInfo*>(c10::ThreadLocalDebugInfo::get(kRegionsInfo));
+  const auto* info = dynamic_cast<const RegionInfo*>(handed_over(kRegionsInfo));
   while (info != nullptr && info->left_behind) info = info->around.get();
   const bool known = info != nullptr && info->pass == session.pass() && info->session.lock().get() == &session;
   return known ? info->region : kNoRegion;

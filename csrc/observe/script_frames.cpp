@@ -41,7 +41,7 @@ void add_frame(ThreadState& state, ScriptFrame frame, const Session& session) {
   state.script.place = {};  // equal lines may mean another module now
 }
 
-ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(c10::ThreadLocalDebugInfo::get(kForksInfo)); }
+ForksInfo* forks_info() { return dynamic_cast<ForksInfo*>(handed_over(kForksInfo)); }
 
 std::shared_ptr<Session> session_of(const ThreadState& state) {
   return state.frames.empty() ? session_of_fork() : state.session;

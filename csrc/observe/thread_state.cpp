@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
@@ -12,21 +13,27 @@
 #include <new>
 #include <utility>
 
+#include "observe/handed_over.h"
 #include "observe/operators/operands.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {
-
 namespace {
+
+constinit thread_local bool has_ended = false;
 
 // Makes a thread's state, and an empty one in its place at the thread's end: destructors that run later, such as that
 // of a block with static storage, still ask for it.
 class StateKeeper {
  public:
-  explicit StateKeeper(std::byte* place) : state_(new(place) ThreadState) {}
+  explicit StateKeeper(std::byte* place) : state_(new(place) ThreadState) {
+    c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::TEST_INFO);  // torch's variable exists now, and ends after this
+  }
   ~StateKeeper() {
+    end_handovers();
     std::destroy_at(state_);
     new (state_) ThreadState;
+    has_ended = true;
   }
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -36,6 +43,8 @@ class StateKeeper {
 };
 
 }  // namespace
+
+bool thread_has_ended() noexcept { return has_ended; }
 
 ThreadState& thread_state() {
   alignas(ThreadState) thread_local std::array<std::byte, sizeof(ThreadState)> place;
