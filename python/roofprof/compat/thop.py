@@ -175,7 +175,7 @@ LayerInfo = dict[str, tuple[float, float, Any]]
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
-def profile(
+def profile(  # noqa: PLR0913 (the original's parameters)
     model: nn.Module,
     inputs: Any,
     custom_ops: Mapping[type[nn.Module], CustomOp] | None = None,
