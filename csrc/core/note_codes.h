@@ -94,6 +94,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"deferred-work", NoteLevel::warning,
      "A forward returned a generator, a coroutine or a future: its work is counted where it is done."},
     {"modules-added", NoteLevel::warning, "Modules that were added while the model ran have no rows."},
+    {"params-not-known", NoteLevel::warning,
+     "Weights are packed, and nothing tells how many: the modules that hold them have no figures of parameters."},
     {"forward-not-called", NoteLevel::info,
      "Other methods of a module ran, but not its forward: its row has no calls."},
     {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},

@@ -106,6 +106,7 @@ struct Trace {
   std::vector<std::uint64_t> captured;    // of device.records: correlation of the launch that a graph replays, 0: none
   std::vector<LaunchedKernel> launched;   // distinct ones
   std::vector<DeviceProperties> devices;  // by number
+  bool event_list = false;                // EventList.export_chrome_trace wrote it: names and times alone
   std::string recorder = "torch.profiler";  // "Nsight Systems" where its export was read
   std::string recorded_by;                  // "CUDA 12.4, driver 12.9, CUPTI 22"; empty: it does not say
   bool rocm = false;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kLongestValue = std::size_t{64} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-// The bytes of another file that an error shows: enough to see what it is.
-constexpr std::size_t kToldByBytes = 16;
+// The bytes at the begin of another file that tell what it is: those of a tar archive come last.
+constexpr std::size_t kToldByBytes = 264;
 constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 constexpr std::string_view kRecomputeFrame = "recompute_fn";
@@ -165,6 +165,30 @@ std::string hip_version(std::int64_t number) {
   return std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor);
 }
 
+struct OtherFile {
+  std::string_view begins;
+  std::string_view is;
+};
+
+using std::literals::operator""sv;
+
+// What else is given as a trace, by its first bytes.
+constexpr std::array kOtherFiles = {
+    OtherFile{"PK\x03\x04"sv, "a zip archive, not the JSON of a trace: unpack it first"sv},
+    OtherFile{"7z\xBC\xAF\x27\x1C"sv, "a 7z archive: unpack it first"sv},
+    OtherFile{"\x28\xB5\x2F\xFD"sv, "packed by zstd: unpack it first, or pack it by gzip"sv},
+    OtherFile{"\xFD"
+              "7zXZ"sv,
+              "packed by xz: unpack it first, or pack it by gzip"sv},
+    OtherFile{"BZh"sv, "packed by bzip2: unpack it first, or pack it by gzip"sv},
+    OtherFile{"version https://git-lfs"sv,
+              "a pointer of Git LFS, which stands for the file: `git lfs pull` fetches it"sv},
+    OtherFile{"<"sv, "a web page or XML, not the JSON of a trace: download the file itself"sv},
+};
+
+constexpr std::string_view kWideText =
+    "it is text in UTF-16 or UTF-32, as Windows PowerShell writes it: save it as UTF-8, as torch.profiler does";
+
 [[noreturn]] void refuse_other(std::string_view text) {
   if (text.starts_with("SQLite format") || text.starts_with("NSYS")) {
     throw TraceError(
@@ -177,9 +201,44 @@ std::string hip_version(std::int64_t number) {
   if (text.starts_with("==PROF==") || text.starts_with("\"ID\",")) {
     throw TraceError("it is what Nsight Compute printed: give it as --ncu, with the trace of the program or without");
   }
+  for (const auto& other : kOtherFiles) {
+    if (text.starts_with(other.begins)) throw TraceError("it is " + std::string(other.is));
+  }
+  constexpr std::size_t kTarsName = 257;
+  if (text.size() > kTarsName && text.substr(kTarsName).starts_with("ustar")) {
+    throw TraceError("it is a tar archive: unpack it first");
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") || text.starts_with("\0{"sv) ||
+      text.starts_with("\0["sv) || text.starts_with("\0\0\0{"sv) || text.starts_with("\0\0\0["sv) ||
+      text.starts_with("\0\0\xFE\xFF"sv)) {
+    throw TraceError(std::string(kWideText));
+  }
   throw TraceError(
       "it is not the JSON of a trace; a trace is what torch.profiler's "
       "prof.export_chrome_trace(\"trace.json.gz\") writes (files of Nsight and Perfetto are not read)");
+}
+
+// Returns whether of each event, by what the key says of it, there are several. One thread cannot do the same twice at
+// the same time, unless the clock stood still.
+template <class Event, class Key>
+bool stand_twice(const std::vector<Event>& events, Key key) {
+  if (events.size() < 2) return false;
+  const auto repeated = [&](const Event& event) {
+    return std::ranges::count_if(events, [&](const Event& other) { return key(other) == key(event); }) > 1;
+  };
+  if (!repeated(events.front()) || !repeated(events.back())) return false;
+  std::vector<decltype(key(events.front()))> keys;
+  keys.reserve(events.size());
+  for (const auto& event : events) keys.push_back(key(event));
+  std::ranges::sort(keys);
+  bool any_length = false;
+  for (auto first = keys.begin(); first != keys.end();) {
+    const auto next = std::find_if(first, keys.end(), [&](const auto& other) { return other != *first; });
+    if (next - first < 2) return false;
+    any_length = any_length || std::get<0>(*first) < std::get<1>(*first);
+    first = next;
+  }
+  return any_length;
 }
 
 }  // namespace
@@ -240,6 +299,7 @@ std::size_t TraceReader::consume(std::string_view text) {
           at_ = At::end;
           break;
         }
+        if (text[at] == '\0') throw TraceError(std::string(kWideText));
         if (text[at] != '"') throw TraceError("it is not valid JSON: a name is expected where other text stands");
         const auto key = whole_value();
         if (!key) return at;
@@ -272,6 +332,7 @@ std::size_t TraceReader::consume(std::string_view text) {
           at_ = is_list_ ? At::end : At::document;
           break;
         }
+        if (text[at] == '\0') throw TraceError(std::string(kWideText));
         const auto event = whole_value();
         if (!event) return at;
         if (event->empty()) throw TraceError("it is not valid JSON: in the list of events stands something else");
@@ -280,6 +341,7 @@ std::size_t TraceReader::consume(std::string_view text) {
       }
       case At::end:
         if (!skip("")) return at;
+        if (!events_seen_) throw TraceError("it is several JSON documents in one file, of which the first is no trace");
         throw TraceError("behind the trace stands more text: give each trace its own file");
     }
   }
@@ -306,6 +368,14 @@ Trace TraceReader::finish() {
     throw TraceError(
         "it has no event of torch.profiler's (no operators and no kernels): it comes from another "
         "program, or nothing ran while it was recorded");
+  }
+  if (stand_twice(trace_.host, [](const HostEvent& e) { return std::tuple(e.begin_ns, e.end_ns, e.name, e.thread); }) ||
+      (trace_.host.empty() && stand_twice(trace_.device.records, [](const KernelRecord& r) {
+         return std::tuple(r.start_ns, r.end_ns, r.name, r.device, r.stream, r.correlation, r.block);
+       }))) {
+    throw TraceError(
+        "each of its events stands in it twice, or more often: copies of one trace were put together; give one of "
+        "them");
   }
   std::string by;
   const auto add = [&](const std::string& word) {
@@ -399,9 +469,12 @@ void TraceReader::take_event(std::string_view text) {
       args = members.value();
   }
   if (phase != "X") return;
-  const auto kind = category_of(category);
+  // What EventList.export_chrome_trace writes (prof.events(), the profilers of torch.autograd) has no categories.
+  const bool of_event_list = category.empty() && unquoted(pid) == "CPU functions";
+  const auto kind = of_event_list ? Category::op : category_of(category);
   if (kind == Category::other) return;
   of_torch_ = true;
+  trace_.event_list = trace_.event_list || of_event_list;
   if (kind == Category::counter_range) {
     ++trace_.counter_ranges;
     return;
@@ -433,7 +506,8 @@ void TraceReader::take_event(std::string_view text) {
   event.end_ns = *start + *duration;
   event.thread = thread_of(pid, tid);
   HostKind of = HostKind::launch;
-  if (kind == Category::op) of = category == "Operator" && !is_op_name(bare) ? HostKind::range : HostKind::op;
+  const bool mixed = of_event_list || category == "Operator";
+  if (kind == Category::op) of = mixed && !is_op_name(bare) ? HostKind::range : HostKind::op;
   if (bare.starts_with(kCompiledRange)) of = HostKind::range;
   if (kind == Category::range) of = HostKind::range;
   if (kind == Category::frame) of = module ? HostKind::module : HostKind::recompute;

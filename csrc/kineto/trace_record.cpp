@@ -423,6 +423,12 @@ class Import {
   }
 
   void note_what_the_profiler_lacks() {
+    if (trace_.event_list) {
+      add_note(notes_, "trace-lacks",
+               "the file has names and times of operators alone, as EventList.export_chrome_trace (of prof.events()) "
+               "writes it: prof.export_chrome_trace of torch.profiler.profile writes shapes, modules and kernels, too");
+      return;
+    }
     if (counted_calls_ > 0 && undescribed_ == counted_calls_) {
       const bool unchecked = model_ != nullptr && places_.unaligned.empty() && !places_.model.empty();
       add_note(notes_, "trace-lacks",

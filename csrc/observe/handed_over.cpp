@@ -5,9 +5,27 @@
 #include <utility>
 #include <vector>
 
+#include "observe/session.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
+
+std::shared_ptr<LaterPlace> place_for_later() {
+  const auto& state = thread_state();
+  if (!state.is_observed() || state.is_paused()) return nullptr;
+  return std::make_shared<LaterPlace>(LaterPlace{state.session, state.pass, state.now()});
+}
+
+RunsAtPlace::RunsAtPlace(const std::shared_ptr<LaterPlace>& place) {
+  const auto session = place->session.lock();
+  if (!session || session->pass() != place->pass) return;
+  auto& state = thread_state();
+  if (!state.open(*session, place->owner.module, place->owner.phase, FrameKind::region, this)) return;
+  if (state.frames.size() == 1) state.region = place->owner.region;
+}
+
+RunsAtPlace::~RunsAtPlace() { thread_state().close(this); }
+
 namespace {
 
 const auto kProfiler = c10::DebugInfoKind::PROFILER_STATE;

@@ -1,11 +1,37 @@
 #pragma once
-// What this thread hands over to the threads that torch starts work on from it: c10's debug infos.
+// What this thread hands over to the threads that torch starts work on from it: c10's debug infos, and the place of
+// work that begins later.
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <cstdint>
 #include <memory>
 
+#include "core/profile_data.h"
+
 namespace roofprof::observe {
+
+class Session;
+
+// Where an observed thread was when it asked for work that begins later: the callback of a future.
+struct LaterPlace {
+  std::weak_ptr<Session> session;
+  std::uint64_t pass = 0;
+  Owner owner;
+};
+
+// Returns the place of this thread; null where no profile observes it.
+std::shared_ptr<LaterPlace> place_for_later();
+
+// While it lives, what runs on this thread belongs to that place, on whatever thread the future was completed. It does
+// nothing where the pass has ended.
+class RunsAtPlace {
+ public:
+  explicit RunsAtPlace(const std::shared_ptr<LaterPlace>& place);
+  ~RunsAtPlace();
+  RunsAtPlace(const RunsAtPlace&) = delete;
+  RunsAtPlace& operator=(const RunsAtPlace&) = delete;
+};
 
 // Debug infos are a stack, and torch's profiler takes its own from the top alone, or throws. So ours are put below it,
 // and taken from there: a program may start and stop it at any time.

@@ -357,7 +357,8 @@ const Scalar& OpCall::declared(std::string_view argument) const {
   if (!lists_scalar(declared_scalars, argument)) {
     throw std::logic_error(name + ": its cost reads '" + std::string(argument) + "', which its line does not declare");
   }
-  const Argument* found = find(argument);
+  const bool of_tensor = argument.ends_with(kLastValue);
+  const Argument* found = find(argument.substr(0, argument.size() - (of_tensor ? kLastValue.size() : 0)));
   return found == nullptr ? kNone : found->scalar;
 }
 

@@ -83,15 +83,52 @@ void addr(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add_elementwise(work, 1 + blend_operations(call), call.result().numel(), call.tensor("vec1"));
 }
 
-// Ragged groups: only where both operands are 2-d is the contraction itself split over the groups.
+// How much of the dimension that is split into groups they cover: elements beyond the last offset are ignored. Where
+// the offsets cannot be read, or all operands are batches, the groups cover all of it.
+struct Covered {
+  std::int64_t part = 1;
+  std::int64_t whole = 1;
+
+  // Of the elements of a tensor that has the dimension.
+  std::int64_t of(std::int64_t elements) const {
+    return part == whole ? elements : saturating_multiply(elements, part) / whole;
+  }
+};
+
+Covered covered_by_groups(const OpCall& call) {
+  const TensorDesc& left = call.tensor("self");
+  const TensorDesc& right = call.tensor("mat2");
+  if (left.dim() != 2 && right.dim() != 2) return {};
+  const std::int64_t whole = left.dim() != 2 ? right.size(1) : right.dim() != 2 ? left.size(0) : contracted(left);
+  if (whole <= 0) return {};
+  return {std::clamp(call.integer("offs[-1]", whole), std::int64_t{0}, whole), whole};
+}
+
+// Only where both operands are 2-d is the contraction itself split over the groups.
+bool splits_contraction(const OpCall& call) { return call.tensor("self").dim() == 2 && call.tensor("mat2").dim() == 2; }
+
 void grouped_mm(const OpCall& call, std::int64_t extra_per_output, Work& work) {
   const TensorDesc& left = call.tensor("self");
   const TensorDesc& right = call.tensor("mat2");
-  const bool contraction_is_split = left.dim() == 2 && right.dim() == 2;
-  const std::int64_t macs =
-      contraction_is_split ? product({left.size(0), contracted(left), right.size(1)}) : macs_of_product(call, left);
+  const auto covered = covered_by_groups(call);
+  const std::int64_t outputs = splits_contraction(call) ? call.result().numel() : covered.of(call.result().numel());
+  const std::int64_t macs = splits_contraction(call) ? product({left.size(0), covered.part, right.size(1)})
+                                                     : saturating_multiply(outputs, contracted(left));
   add_macs(work, macs, left);
-  add_elementwise(work, extra_per_output + (has_bias(call) ? 1 : 0), call.result().numel(), left);
+  add_elementwise(work, extra_per_output + (has_bias(call) ? 1 : 0), outputs, left);
+}
+
+void grouped_bytes(const OpCall& call, Work& work) {
+  compulsory_bytes(call, work);
+  const auto covered = covered_by_groups(call);
+  const auto ignored = [&](const TensorDesc& split) {
+    return split.repeated ? 0 : split.held_bytes() - covered.of(split.held_bytes());
+  };
+  const TensorDesc& left = call.tensor("self");
+  const TensorDesc& right = call.tensor("mat2");
+  if (left.dim() == 2) work.read_bytes -= ignored(left);
+  if (right.dim() == 2) work.read_bytes -= ignored(right);
+  if (left.dim() != right.dim()) work.write_bytes -= ignored(call.result());
 }
 
 // The weight is the number of operations that turn one stored integer into a factor.
@@ -214,6 +251,10 @@ constexpr const char* kProduct = "MACs = outputs x contracted length";
 constexpr const char* kLinear = "MACs = outputs x input features; bias 1 per output";
 constexpr const char* kBlend =
     "MACs = outputs x contracted length; + self 1 per output, factors beta and alpha if not 1";
+constexpr const char* kGrouped =
+    "sum over groups, without what lies beyond offs[-1] (all of it where offs is not on the CPU); bias 1 per output";
+constexpr const char* kScaledGrouped =
+    "sum over groups, without what lies beyond offs[-1] (all of it where offs is not on the CPU); scale 1, bias 1";
 constexpr const char* kScaled = "MACs = outputs x contracted length; scale 1 per output, bias 1";
 constexpr const char* kLinearFused = "linear + one fused operation per output";
 
@@ -244,9 +285,9 @@ constexpr OpCost kMatmulCosts[] = {
 
     {"aten::_scaled_mm", linear, 1, nullptr, "", kScaled},
     {"aten::_scaled_mm_v2", linear, 1, nullptr, "", kScaled},
-    {"aten::_grouped_mm", grouped_mm, 0, nullptr, "", "sum over groups; bias 1 per output"},
-    {"aten::_scaled_grouped_mm", grouped_mm, 1, nullptr, "", "sum over groups; scale 1 per output, bias 1"},
-    {"aten::_scaled_grouped_mm_v2", grouped_mm, 1, nullptr, "", "sum over groups; scale 1 per output, bias 1"},
+    {"aten::_grouped_mm", grouped_mm, 0, grouped_bytes, "offs[-1]", kGrouped},
+    {"aten::_scaled_grouped_mm", grouped_mm, 1, grouped_bytes, "offs[-1]", kScaledGrouped},
+    {"aten::_scaled_grouped_mm_v2", grouped_mm, 1, grouped_bytes, "offs[-1]", kScaledGrouped},
 
     {"aten::_weight_int8pack_mm", linear, 1, nullptr, "", "MACs in the input's dtype; scale 1 per output"},
     {"aten::_weight_int4pack_mm", dequantized_linear, 2, nullptr, "", "linear + scale and zero point: 2 per weight"},

@@ -42,6 +42,7 @@ struct OpCost {
   std::int64_t weight = 0;
   CountBytes bytes = nullptr;  // null: compulsory_bytes
   // Comma-separated names of the scalar arguments that the functions above read; they become part of the bucket's key.
+  // "offs[-1]" is the last value of a tensor of offsets, where it can be read.
   std::string_view scalars = "";
   std::string_view formula = "";  // for people: what is counted
   std::string_view source = "";   // where the formula comes from, when it is not plain arithmetic
@@ -54,6 +55,8 @@ struct OpCost {
 
 // Returns whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
 bool lists_scalar(std::string_view declared, std::string_view name);
+// What follows the name of a tensor there whose last value is read.
+inline constexpr std::string_view kLastValue = "[-1]";
 
 // ---- lookup
 

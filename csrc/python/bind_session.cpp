@@ -11,6 +11,7 @@
 #include "module_hooks.h"
 #include "observe/declared_work.h"
 #include "observe/graph_calls.h"
+#include "observe/handed_over.h"
 #include "observe/op_observer.h"
 #include "observe/operators/op_info.h"
 #include "observe/own_calls.h"
@@ -129,6 +130,11 @@ void bind_session(py::module_& module) {
   module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });
   py::class_<observe::WorksFor>(module, "WorksFor")
       .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
+
+  py::class_<observe::LaterPlace, std::shared_ptr<observe::LaterPlace>>(module, "LaterPlace");
+  module.def("place_for_later", &observe::place_for_later);
+  py::class_<observe::RunsAtPlace>(module, "RunsAtPlace")
+      .def(py::init<const std::shared_ptr<observe::LaterPlace>&>(), py::arg("place"));
 
   module.def("cpu_environment", &cpu_environment);
   bind_scopes(module);

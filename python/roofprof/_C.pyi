@@ -113,6 +113,16 @@ class WorksFor:
 
     def __init__(self, call: OwnCall) -> None: ...
 
+class LaterPlace:
+    """Where an observed thread was when it asked for work that begins later."""
+
+def place_for_later() -> LaterPlace | None: ...
+
+class RunsAtPlace:
+    """Makes what runs on this thread belong there while this object lives; drop it on the same thread."""
+
+    def __init__(self, place: LaterPlace) -> None: ...
+
 WARM_UP_CALLS: Final[int]
 
 class RunLimits:

@@ -65,6 +65,9 @@ void describe_arguments(const c10::FunctionSchema& schema, OpInfo& info) {
     info.arguments.push_back({argument.name(), {}, {}, written, kind, argument.kwarg_only()});
     if (kind == ops::ArgumentKind::tensor) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor, written});
+      const bool reads_value = info.cost != nullptr && info.cost->own == nullptr &&
+                               ops::lists_scalar(info.cost->scalars, argument.name() + std::string(ops::kLastValue));
+      if (reads_value) info.slots.push_back({position, OpInfo::Slot::Kind::last_value, false});
     } else if (kind == ops::ArgumentKind::tensor_list) {
       info.slots.push_back({position, OpInfo::Slot::Kind::tensor_list, written});
     } else if (info.cost != nullptr && ops::lists_scalar(info.cost->scalars, argument.name())) {

@@ -29,7 +29,8 @@ std::uint32_t next_op_number();
 struct OpInfo : OpClass {
   // An argument that the cost can depend on.
   struct Slot {
-    enum class Kind : std::uint8_t { tensor, tensor_list, scalar, packed_weight };
+    // last_value: of a tensor that is a slot as well, where the cost reads its last element.
+    enum class Kind : std::uint8_t { tensor, tensor_list, scalar, packed_weight, last_value };
     std::uint16_t position = 0;
     Kind kind = Kind::tensor;
     bool written = false;

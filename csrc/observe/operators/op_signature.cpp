@@ -228,6 +228,10 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
       hash = mix(hash, identity_of_packed(value));
       continue;
     }
+    if (slot.kind == OpInfo::Slot::Kind::last_value) {
+      hash = mix(hash, static_cast<std::uint64_t>(last_value(value).value_or(-1)) + 1);
+      continue;
+    }
     for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t position) {
       reader.see(tensor);
       const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (position << 8);
@@ -243,7 +247,8 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
 DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads) {
   DispatchPathReader reader(reads);
   for (const auto& slot : info.slots) {
-    if (slot.kind == OpInfo::Slot::Kind::scalar || slot.position >= inputs.size()) continue;
+    using Kind = OpInfo::Slot::Kind;
+    if (slot.kind == Kind::scalar || slot.kind == Kind::last_value || slot.position >= inputs.size()) continue;
     for_each_tensor(inputs[slot.position], [&](const at::TensorImpl& tensor, std::size_t) { reader.see(tensor); });
   }
   return reader.dispatch_path(info);
@@ -275,6 +280,8 @@ ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue>
       auto scalar = describe_scalar(value);
       argument.unknown = !scalar;
       if (scalar) argument.scalar = *std::move(scalar);
+    } else if (slot.kind == OpInfo::Slot::Kind::last_value) {
+      if (const auto known = last_value(value)) argument.scalar = *known;
     } else if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
       for (const auto& tensor : unpacked(value)) {
         argument.tensors.push_back(describe(*tensor.unsafeGetTensorImpl(), nullptr));

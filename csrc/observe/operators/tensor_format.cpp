@@ -10,6 +10,7 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -83,6 +84,26 @@ const Impl* as(const at::TensorImpl& tensor) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> last_value(const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return std::nullopt;
+  const at::TensorImpl& tensor = *value.toTensor().unsafeGetTensorImpl();
+  const auto keys = tensor.key_set();
+  const bool is_plain = keys.has(c10::DispatchKey::CPU) && !keys.has(c10::DispatchKey::Python) &&
+                        has_plain_strides(tensor) && tensor.has_storage() && tensor.storage().data() != nullptr;
+  if (!is_plain || tensor.dim() != 1 || tensor.numel() == 0) return std::nullopt;
+  const auto last = tensor.storage_offset() + (tensor.numel() - 1) * tensor.strides()[0];
+  const auto at_last = [&]<typename T>(T /*type*/) {
+    T number = 0;
+    const auto* begin = static_cast<const char*>(tensor.storage().data());
+    std::memcpy(&number, begin + last * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+    return std::int64_t{number};
+  };
+  const auto type = c10::typeMetaToScalarType(tensor.dtype());
+  if (type == c10::ScalarType::Int) return at_last(std::int32_t{});
+  if (type == c10::ScalarType::Long) return at_last(std::int64_t{});
+  return std::nullopt;
+}
 
 std::optional<SparseContent> sparse_content(const at::TensorImpl& tensor) {
   if (tensor.layout() == c10::kStrided) return std::nullopt;

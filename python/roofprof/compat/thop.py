@@ -23,6 +23,9 @@ counts them twice), parameters outside the types that it knows and of modules th
 
 Inside TorchScript no module is seen: the same extras go by operator, so that a functional pooling counts like a module,
 norms are taken for affine, and softmax and recurrent layers count their MACs alone.
+
+``ultralytics-thop``, which has the same import name, takes ``stride`` and ``min_cells`` as well. docs/compat.md lists
+where its figures differ from thop's.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ from roofprof.compat._call import (
     unfused,
 )
 
-__all__ = ["clever_format", "profile"]
+__all__ = ["clever_format", "default_dtype", "profile", "profile_origin"]
+
+default_dtype = torch.float64
 
 # A rule f(module, inputs, output) returns what thop adds to the MACs of a module's call.
 Extra = Callable[[Any, tuple[Any, ...], Any], float]
@@ -170,13 +175,15 @@ LayerInfo = dict[str, tuple[float, float, Any]]
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
-def profile(
+def profile(  # noqa: PLR0913 (the original's parameters)
     model: nn.Module,
     inputs: Any,
     custom_ops: Mapping[type[nn.Module], CustomOp] | None = None,
     verbose: bool = True,
     ret_layer_info: bool = False,
     report_missing: bool = False,
+    stride: Any = None,  # noqa: ARG001 (ultralytics-thop's)
+    min_cells: int = 1,  # noqa: ARG001
     *,
     kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -188,6 +195,8 @@ def profile(
     verbose: print the rule of each type of module once; report_missing: also the types without one.
     ret_layer_info: a third result, ``{name: (macs, params, the same of its children)}``; a module in two places is
         listed at the first.
+    stride, min_cells: change nothing. ultralytics-thop estimates the MACs of a large image from those of small ones
+        with them; here the call itself is counted.
 
     Returns (macs, params) as floats. Raises whatever the model raises, and TypeError if the model is not a module;
     nothing is left on the model.
@@ -204,6 +213,18 @@ def profile(
     log_gaps(report, logging.getLogger(__name__))
     macs, params, info = tally.layer(model)
     return (macs, params, info) if ret_layer_info else (macs, params)
+
+
+def profile_origin(
+    model: nn.Module,
+    inputs: Any,
+    custom_ops: Mapping[type[nn.Module], CustomOp] | None = None,
+    verbose: bool = True,
+    report_missing: bool = False,
+) -> tuple[float, float]:
+    """Return the MACs and parameters that :func:`profile` gives: the older walk of thop has no figures of its own."""
+    macs, params = profile(model, inputs, custom_ops, verbose, report_missing=report_missing)
+    return macs, params
 
 
 def clever_format(nums: Any, format: str = "%.2f") -> Any:  # noqa: A002 (thop's name for it)

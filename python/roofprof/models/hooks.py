@@ -64,6 +64,49 @@ def _work_for(call: _C.OwnCall, function: Callable[..., Any]) -> Callable[..., A
     return work
 
 
+def _with_place(register: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a future's method that takes a callback, whose work will belong to where it was given.
+
+    Else that depends on whether the future is complete by then: its callbacks run on the thread that completes it.
+    """
+
+    @functools.wraps(register)
+    def method(future: Any, callback: Callable[..., Any]) -> Any:
+        place = _C.place_for_later()
+        if place is None:
+            return register(future, callback)
+
+        def run(*args: Any) -> Any:
+            runs_at_place = _C.RunsAtPlace(place)
+            try:
+                return callback(*args)
+            finally:
+                del runs_at_place  # on this thread, however long an error is kept
+
+        return register(future, run)
+
+    return method
+
+
+_TAKE_CALLBACKS = ((torch._C.Future, "then"), (torch._C.Future, "add_done_callback"), (Future, "add_done_callback"))
+
+
+@SharedChange
+@contextlib.contextmanager
+def callbacks_are_known() -> Iterator[None]:
+    """Attribute in here the callbacks of futures, torch's and Python's, to where an observed thread gave them."""
+    changed = [(kind, name, vars(kind)[name]) for kind, name in _TAKE_CALLBACKS]
+    ours = [_with_place(original) for _, _, original in changed]
+    for (kind, name, _), method in zip(changed, ours, strict=True):
+        setattr(kind, name, method)
+    try:
+        yield
+    finally:
+        for (kind, name, original), method in zip(changed, ours, strict=True):
+            if vars(kind)[name] is method:
+                setattr(kind, name, original)
+
+
 @SharedChange
 @contextlib.contextmanager
 def starts_are_known() -> Iterator[None]:
@@ -194,6 +237,7 @@ def global_hooks(
         made.enter_context(through_the_dispatcher())
         made.enter_context(_room_for_deep_models())
         made.enter_context(starts_are_known())
+        made.enter_context(callbacks_are_known())
         made.enter_context(kept_from_compiler(modules))
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,15 +63,18 @@ def _device_of(tensor: torch.Tensor) -> str:
 
 
 class PackedTensor(NamedTuple):
-    """A tensor of a quantized layer's packed weight or of a package, of which the sizes alone are kept."""
+    """A tensor of a quantized layer's packed weight or of a package, of which the sizes alone are kept.
 
-    elements: int
+    elements: None where they are not known.
+    """
+
+    elements: int | None
     bytes_of_each: int | Fraction
     requires_grad: bool = False
 
     def numel(self) -> int:
         """Return the number of elements, like a tensor."""
-        return self.elements
+        return self.elements or 0
 
     def element_size(self) -> int:
         """Return the bytes of one element, like a tensor."""
@@ -89,7 +93,8 @@ class ModelTree:
     ``modules[i]`` are the facts of place ``i``; ``objects[i]`` is the module that stands there, or None. ``wrappers``
     are what torch.compile put around modules: the wrapper, its module, their place. ``graphs`` are traced modules, each
     with the places of the modules that its nodes came from, by path. ``scripts`` are TorchScript modules that Python
-    calls, and ``packages`` those of AOTInductor, with their places.
+    calls, and ``packages`` those of AOTInductor, with their places. ``packed_unknown`` are the paths of modules that
+    hold packed weights of which nothing tells how many they are.
     """
 
     modules: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +104,7 @@ class ModelTree:
     scripts: list[tuple[torch.jit.ScriptModule, int]] = field(default_factory=list)
     packages: list[tuple[Any, int]] = field(default_factory=list)
     has_packed_weights: bool = False
+    packed_unknown: list[str] = field(default_factory=list)
     _first_places: dict[int, int] = field(default_factory=dict)
     _derived: dict[Callable[[ModelTree], Any], Any] = field(default_factory=dict)
 
@@ -123,7 +129,6 @@ class ModelTree:
             "forward_of_torch": forward_of_torch,
             "parameters_read": False,
             "inferred": False,
-            "params_known": True,
             "same_as": self._first_places.get(id(module), -1),
             "compiled_region": -1,
             "input_shapes": [],
@@ -176,32 +181,88 @@ def _packed_sizes(weight: Any) -> list[tuple[int, int]]:
     return [sizes for product in products for sizes in _C.packed_sizes(product)]
 
 
-def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int]:
+# The names that hqq, compressed-tensors, and GPTQ and AWQ layers give to integers that hold several weights each.
+_PACKED_NAMES = ("W_q", "weight_packed", "qweight")
+
+
+def unpacked_in(module: torch.nn.Module) -> Tensors:
+    """Return the weights that these packages pack in the module's tensors, by the identity of what holds them."""
+    own = vars(module)
+    in_parameters, in_buffers = (own.get(name, {}) for name in ("_parameters", "_buffers"))
+    if type(in_parameters) is not dict or type(in_buffers) is not dict:  # of TorchScript
+        return {}
+    weights = _weights_of(own)
+    found: Tensors = {}
+    for name in _PACKED_NAMES:
+        held = in_parameters.get(name)
+        size = _elements_and_bytes(held) if held is not None and not held.is_floating_point() else None
+        if size is not None:  # where the elements are not known, the bytes are told as those of one
+            found[id(held)] = PackedTensor(weights, Fraction(size[1], weights or 1))
+        elif weights is not None and in_buffers.get(name) is not None:
+            found[id(in_buffers[name])] = PackedTensor(weights, 0)  # the bytes are the buffer's
+    return found
+
+
+def _weights_of(layer: dict[str, Any]) -> int | None:
+    """Return how many weights a layer with these attributes has, by what it says of their shape."""
+    meta = layer.get("meta")
+    if isinstance(meta, dict) and "shape" in meta:
+        return math.prod(meta["shape"])
+    for names in (("in_features", "out_features"), ("infeatures", "outfeatures")):
+        sizes = [layer.get(name) for name in names]
+        if all(isinstance(size, int) for size in sizes):
+            return math.prod(cast("list[int]", sizes))
+    return None
+
+
+def _has_quant_state(tensor: torch.Tensor) -> bool:
+    """Return whether it is a 4-bit weight of bitsandbytes, quantized or not yet."""
+    return type(tensor) not in _PLAIN and "quant_state" in getattr(tensor, "__dict__", ())
+
+
+def _elements_in_4_bits(tensor: torch.Tensor, elements: int, held: int) -> int | None:
+    """Return how many weights such a tensor has, which is quantized when it is moved to a device, or in a checkpoint.
+
+    None where nothing tells: packed weights may be padded. What was cut from one has two weights in each byte.
+    """
+    facts = vars(tensor)
+    states = (facts["quant_state"], getattr(facts.get("module"), "quant_state", None))
+    shape = next((state.shape for state in states if state is not None), None)
+    if shape is not None:
+        return min(math.prod(shape), 2 * held)
+    is_packed = facts.get("bnb_quantized") or not torch.Tensor.is_floating_point(tensor)
+    return None if is_packed else elements
+
+
+def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int | bool]:
     """Return the sizes of a subtree that holds these, as facts of its place."""
     known = [(p, size) for p in parameters.values() if (size := _elements_and_bytes(p))]
     held = [size for b in buffers.values() if (size := _elements_and_bytes(b))]
     return {
-        "params": sum(elements for _, (elements, _) in known),
-        "trainable_params": sum(elements for p, (elements, _) in known if _requires_grad(p)),
+        "params": sum(elements or 0 for _, (elements, _) in known),
+        "params_known": all(elements is not None for _, (elements, _) in known),
+        "trainable_params": sum(elements or 0 for p, (elements, _) in known if _requires_grad(p)),
         "param_bytes": sum(size for _, (_, size) in known),
         "buffer_bytes": sum(size for _, size in held),
     }
 
 
-def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int, int] | None:
-    """Return how many elements a tensor has and the bytes that it holds.
+def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int | None, int] | None:
+    """Return how many elements a tensor has (None: what it packs is not known) and the bytes that it holds.
 
-    None where that is not known: of a lazy one, of one that refuses.
+    None where neither is known: of a lazy one, of one that refuses.
     """
     if type(tensor) is PackedTensor:
-        return tensor.elements, int(tensor.elements * tensor.bytes_of_each)
+        elements = 1 if tensor.elements is None else tensor.elements
+        return tensor.elements, int(elements * tensor.bytes_of_each)
     tensor = cast("torch.Tensor", tensor)
     if is_lazy(tensor):
         return None
     try:
         with torch._C.DisableTorchFunctionSubclass():  # the user's class may have methods of these names
             elements = torch.Tensor.numel(tensor)
-            return elements, _bytes_of_parts(tensor) or elements * torch.Tensor.element_size(tensor)
+            held = _bytes_of_parts(tensor) or elements * torch.Tensor.element_size(tensor)
+            return _elements_in_4_bits(tensor, elements, held) if _has_quant_state(tensor) else elements, held
     except Exception:  # a class of the user's may raise anything
         return None
 
@@ -326,6 +387,13 @@ def notes_on(before: ModelTree, now: ModelTree) -> list[_C.Note]:
     for module, place in before.scripts:
         frozen = _C.frozen_note(module._c, before.modules[place]["path"])
         notes += [frozen] if frozen else []
+    if now.packed_unknown:
+        text = (
+            f"{_some([path or now.modules[0]['type'] for path in now.packed_unknown])}: nothing tells how many weights "
+            "are packed in its tensors (a 4-bit weight has no quant_state), so the parameters of it and of what is "
+            "around it are not known"
+        )
+        notes.append(_C.Note("params-not-known", text, now.packed_unknown))
     known = {id(module) for module in before.objects}
     # The modules that a graph was traced from do not exist as objects.
     traced = {before.modules[place]["path"] for _, places in before.graphs for place in places.values()}
@@ -365,10 +433,13 @@ class _Open:
         self.module = module
         self.path = tree.modules[place]["path"]
         parameters, buffers, children = own_tables(module)
-        packed = packed_in(module)
-        tree.has_packed_weights = tree.has_packed_weights or bool(packed)
+        packed = packed_in(module) | unpacked_in(module)
+        is_packed = bool(packed) or any(map(_has_quant_state, parameters))
+        tree.has_packed_weights = tree.has_packed_weights or is_packed
         self.parameters: Tensors = {**{id(p): p for p in parameters}, **packed}
         self.parameters |= {key: PackedTensor(*sizes) for key, sizes in packages.sizes_in(module).items()}
+        if is_packed and not sizes_of(self.parameters, {})["params_known"]:
+            tree.packed_unknown.append(self.path)
         self.buffers: Tensors = {id(b): b for b in buffers}
         self.children = iter(children)
         self.seen: set[int] = set()  # a second name for the same child under the same parent is the same place

@@ -184,6 +184,43 @@ TEST(TraceReader, ReadsTheFormatOf2021) {
   EXPECT_EQ(trace.device.records[2].bytes, 16);
 }
 
+// As EventList.export_chrome_trace of torch writes it: names and times, nothing else.
+TEST(TraceReader, ReadsAnEventList) {
+  const auto trace = read(R"json([
+    {"name":"aten::linear","ph":"X","ts":10.5,"dur":20,"tid":1,"pid":"CPU functions","args":{}},
+    {"name":"aten::addmm","ph":"X","ts":12,"dur":8,"tid":1,"pid":"CPU functions","args":{}},
+    {"name":"aten::addmm","ph":"s","ts":12,"tid":1,"pid":"CPU functions","id":0,"cat":"cpu_to_cuda","args":{}},
+    {"name":"AddmmBackward0","ph":"X","ts":40,"dur":5,"tid":2,"pid":"CPU functions","args":{}},
+    {"name":"my range","ph":"X","ts":1,"dur":30,"tid":1,"pid":"CPU functions","args":{}}])json");
+  ASSERT_EQ(trace.host.size(), 4);
+  EXPECT_EQ(trace.host[0].begin_ns, 10'500);
+  EXPECT_EQ(trace.host[0].end_ns, 30'500);
+  EXPECT_EQ(trace.host[1].kind, HostKind::op);
+  EXPECT_EQ(trace.host[2].kind, HostKind::op);
+  EXPECT_NE(trace.host[2].thread, trace.host[1].thread);
+  EXPECT_EQ(trace.host[3].kind, HostKind::range);
+}
+
+TEST(TraceReader, CopiesOfOneTraceAreNotAdded) {
+  const std::string op = R"({"ph":"X","cat":"cpu_op","name":"aten::mm","tid":1,"ts":1,"dur":2})";
+  const std::string again = R"({"ph":"X","cat":"cpu_op","name":"aten::mm","tid":1,"ts":4,"dur":2})";
+  const std::string kernel = R"({"ph":"X","cat":"kernel","name":"k","ts":1,"dur":2,"args":{"stream":7}})";
+  const std::string empty = R"({"ph":"X","cat":"cpu_op","name":"aten::view","tid":1,"ts":5,"dur":0})";
+  const auto of = [](std::initializer_list<std::string> events) {
+    std::string text;
+    for (const auto& event : events) text += (text.empty() ? "[" : ",") + event;
+    return text + "]";
+  };
+  for (const auto& text : {of({op, op}), of({op, again, op, again}), of({op, op, again, again, again}),
+                           of({kernel, op, kernel, op}), of({kernel, kernel})}) {
+    EXPECT_NE(refusal(text).find("twice"), std::string::npos) << text;
+  }
+  for (const auto& text : {of({op}), of({op, again}), of({op, op, again}), of({op, again, op}), of({kernel}),
+                           of({op, kernel, kernel, again}), of({empty, empty})}) {
+    EXPECT_EQ(refusal(text), "") << text;
+  }
+}
+
 std::string name_read(const std::string& quoted) {
   return read(R"([{"ph":"X","cat":"user_annotation","name":)" + quoted + R"(,"ts":1,"dur":2}])").names.at(0);
 }
@@ -271,6 +308,26 @@ TEST(TraceReader, SaysWhatElseAFileIs) {
   says("SQLite format 3\0 and so on"sv, "Nsight Systems");
   says("NSYS-QDREP and so on", "Nsight Systems");
   says("PK\x03\x04 and so on", "not the JSON of a trace");
+  says("PK\x03\x04 and so on", "zip archive");
+  says("7z\xBC\xAF\x27\x1C and so on", "7z archive");
+  says("\x28\xB5\x2F\xFD and so on", "zstd");
+  says(
+      "\xFD"
+      "7zXZ\0 and so on"sv,
+      "xz");
+  says("BZh9 and so on", "bzip2");
+  says("trace.json" + std::string(247, '\0') + "ustar and so on", "tar archive");
+  says("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS");
+  says("<!DOCTYPE html><html></html>", "web page");
+  says("\xFF\xFE{\0\"\0a\0"sv, "UTF-16");
+  says("\xFE\xFF\0{\0\""sv, "UTF-16");
+  says("{\0\"\0a\0\"\0"sv, "UTF-16");
+  says("[\0{\0\"\0a\0\"\0"sv, "UTF-16");
+  says("\0{\0\"\0a\0\""sv, "UTF-16");
+  says("{\0\0\0\"\0\0\0"sv, "UTF-32");
+  says("\xFF\xFE\0\0{\0\0\0"sv, "UTF-32");
+  says("\0\0\xFE\xFF\0\0\0{"sv, "UTF-32");
+  says("{\"a\": 1}\n{\"a\": 2}\n", "several JSON documents");
   says("hello", "not the JSON of a trace");
   says("\0\0\0\0"sv, "not the JSON of a trace");
   says("\"traceEvents\"", "not the JSON of a trace");

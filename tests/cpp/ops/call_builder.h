@@ -323,6 +323,7 @@ inline void expect_same_ops(std::span<const OpCost> family, std::span<const Cost
       const auto comma = rest.find(',');
       std::string_view name = rest.substr(0, comma);
       while (name.starts_with(' ')) name.remove_prefix(1);
+      if (name.ends_with(kLastValue)) name.remove_suffix(kLastValue.size());
       declared.insert(std::string(line.op) + " " + std::string(name));
       rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
     }

@@ -36,6 +36,11 @@ Call grouped(std::string name, Sizes left, Sizes right, Sizes out) {
       .out(bf16, out);
 }
 
+// The same where the last offset is known.
+Call grouped_until(std::int64_t last, std::string name, Sizes left, Sizes right, Sizes out) {
+  return Call(std::move(name)).in("self", bf16, left).in("mat2", bf16, right).scalar("offs", last).out(bf16, out);
+}
+
 Call backward_of_linear(std::string name, Sizes mask) {
   return Call(std::move(name), "(self fp32 4x16, grad_output fp32 4x8, weight fp32 8x16)").scalar("output_mask", mask);
 }
@@ -132,6 +137,17 @@ std::vector<CostCase> cases() {
        {.macs = 1280, .flops = 2560, .read = 840, .write = 160}},
       {grouped("aten::_grouped_mm", {5, 16}, {16, 8}, {2, 5, 8}),
        {.macs = 640, .flops = 1280, .read = 424, .write = 160}},
+      // The offsets end at 6 of 10 rows, 6 of 8 columns, 3 of 5 of the contraction; one is beyond the end.
+      {grouped_until(6, "aten::_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 6 * 16 * 8, .flops = 2 * 6 * 16 * 8, .read = 2 * (6 * 16 + 2 * 16 * 8), .write = 2 * 6 * 8}},
+      {grouped_until(6, "aten::_grouped_mm", {2, 5, 16}, {16, 8}, {5, 8}),
+       {.macs = 5 * 16 * 6, .flops = 2 * 5 * 16 * 6, .read = 2 * (2 * 5 * 16 + 16 * 6), .write = 2 * 5 * 6}},
+      {grouped_until(3, "aten::_grouped_mm", {5, 5}, {5, 8}, {2, 5, 8}),
+       {.macs = 5 * 3 * 8, .flops = 2 * 5 * 3 * 8, .read = 2 * (5 * 3 + 3 * 8), .write = 2 * 2 * 5 * 8}},
+      {grouped_until(11, "aten::_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 1280, .flops = 2560, .read = 832, .write = 160}},
+      {grouped_until(6, "aten::_scaled_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
+       {.macs = 768, .flops = 2 * 768 + 6 * 8, .read = 2 * (6 * 16 + 2 * 16 * 8), .write = 2 * 6 * 8}},
       {grouped("aten::_scaled_grouped_mm", {10, 16}, {2, 16, 8}, {10, 8}),
        {.macs = 1280, .flops = 2640, .read = 840, .write = 160}},
       {grouped("aten::_scaled_grouped_mm_v2", {10, 16}, {2, 16, 8}, {10, 8}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -224,3 +226,108 @@ def test_a_tensor_whose_parts_cannot_be_read_has_its_own_size():
     layer = nn.Linear(8, 4, bias=False)
     layer.weight = nn.Parameter(Refuses(torch.ones(4, 8), torch.ones(4, 1)), requires_grad=False)
     assert model_tree(layer).modules[0]["param_bytes"] == 4 * 8 * 4
+
+
+# ---- weights that packages pack into fewer elements
+
+
+class FourBits(nn.Parameter):
+    """A weight as bitsandbytes has it: quantized at the first move, and then two of its values share a byte."""
+
+    def __new__(cls, data, quant_state=None, *, bnb_quantized=False):
+        weight = torch.Tensor._make_subclass(cls, data, False)
+        weight.quant_state, weight.bnb_quantized, weight.module = quant_state, bnb_quantized, None
+        return weight
+
+
+def four_bit_linear(weight):
+    layer = nn.Linear(64, 32)
+    layer.weight = weight
+    return layer
+
+
+def packed_bytes(count, dtype=torch.uint8):
+    return torch.zeros(count, dtype=torch.uint8).view(dtype).view(-1, 1)
+
+
+def sizes_by_path(model):
+    facts = {each["path"]: each for each in model_tree(model).modules}
+    return {path: (each["params"], each["params_known"], each["param_bytes"]) for path, each in facts.items()}
+
+
+@pytest.mark.parametrize("storage", [torch.uint8, torch.bfloat16, torch.float32])
+def test_weights_of_4_bits_count_as_what_they_are_unpacked(storage):
+    weight = FourBits(packed_bytes(64 * 32 // 2, storage), SimpleNamespace(shape=torch.Size([32, 64])))
+    sizes = sizes_by_path(nn.Sequential(four_bit_linear(weight)))
+    assert sizes[""] == sizes["0"] == (64 * 32 + 32, True, 64 * 32 // 2 + 32 * 4)
+
+
+def test_before_and_without_their_shape_such_weights_are_what_is_known():
+    state = SimpleNamespace(shape=(32, 64))
+    weights = {
+        "not quantized yet": FourBits(torch.rand(32, 64)),
+        "the layer has the state": FourBits(packed_bytes(1024), bnb_quantized=True),
+        "half of one": FourBits(packed_bytes(512), state, bnb_quantized=True),
+        "odd": FourBits(packed_bytes(5), SimpleNamespace(shape=(3, 3)), bnb_quantized=True),
+        "no state": FourBits(packed_bytes(1024), bnb_quantized=True),
+        "no state in bytes": FourBits(packed_bytes(1024)),
+    }
+    model = nn.ModuleDict({name: four_bit_linear(weight) for name, weight in weights.items()})
+    weights["the layer has the state"].module = SimpleNamespace(quant_state=state)
+    sizes = sizes_by_path(model)
+    bias, known = 32, {"not quantized yet": 2048, "the layer has the state": 2048, "half of one": 1024, "odd": 9}
+    assert {name: sizes[name][0] - bias for name in known} == known
+    assert {name for name in weights if not sizes[name][1]} == weights.keys() - known
+    assert not sizes[""][1]
+    held = [2048 * 4, 1024, 512, 5, 1024, 1024]
+    assert [sizes[name][2] - bias * 4 for name in weights] == held
+
+
+def test_params_of_an_unknown_shape_are_not_told():
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = FourBits(packed_bytes(8), bnb_quantized=True)
+
+        def forward(self, x):
+            return x + 1
+
+    report = roofprof.count(nn.Sequential(nn.Identity(), Holds()), torch.rand(2))
+    assert (report.total.params, report.row("1").params, report.row("0").params) == (None, None, 0)
+    (note,) = [note for note in report.coverage.notes if note.code == "params-not-known"]
+    assert note.where == ["1"]
+
+
+class PacksIntoInts(nn.Module):
+    """A layer as HQQ, compressed-tensors, GPTQ and AWQ have them: integers with several weights in each."""
+
+    def __init__(self, holds, tensor, **says):
+        super().__init__()
+        holds(self, tensor)
+        vars(self).update(says)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("W_q", {"meta": {"shape": (32, 64), "nbits": 4}}),
+        ("weight_packed", {"in_features": 64, "out_features": 32}),
+    ],
+)
+def test_weights_packed_in_a_parameter(name, says):
+    def holds(module, tensor):
+        module.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
+
+    packed = torch.zeros(32 * 64 // 8, dtype=torch.int32)
+    assert sizes_by_path(PacksIntoInts(holds, packed, **says))[""] == (32 * 64, True, 32 * 64 // 2)
+    assert sizes_by_path(PacksIntoInts(holds, packed))[""] == (0, False, 32 * 64 // 2)
+
+
+@pytest.mark.parametrize("names", [("in_features", "out_features"), ("infeatures", "outfeatures")])
+def test_weights_packed_in_a_buffer_are_parameters_and_their_bytes_the_buffers(names):
+    def holds(module, tensor):
+        module.register_buffer("qweight", tensor)
+
+    packed = torch.zeros(64 // 8, 32, dtype=torch.int32)
+    facts = model_tree(PacksIntoInts(holds, packed, **dict(zip(names, (64, 32), strict=True)))).modules[0]
+    assert (facts["params"], facts["param_bytes"], facts["buffer_bytes"]) == (64 * 32, 0, 64 * 32 // 2)

@@ -8,7 +8,7 @@ from replacements import Raises, nothing_left_on
 from torch import nn
 from torch.nn import functional as F
 
-from roofprof.compat.thop import clever_format, profile
+from roofprof.compat.thop import clever_format, profile, profile_origin
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
@@ -40,6 +40,30 @@ def test_models_equal_the_original(name):
     macs, params, layers = profile(model, inputs=(x,), verbose=False, ret_layer_info=True)
     assert list(model.state_dict()) == before
     assert (macs, params, layers) == original(build(), x, ret_layer_info=True)
+
+
+@pytest.mark.parametrize("side", [224, 200])  # 200 is no multiple of the stride
+@pytest.mark.parametrize("options", [{"stride": 32}, {"stride": (32, 64), "min_cells": 3}])
+def test_the_stride_of_ultralytics_thop_leaves_the_figures_those_of_the_call(side, options):
+    model, x = torchvision.models.resnet18(), image(side)
+    expected = original(torchvision.models.resnet18(), x)
+    assert profile(model, inputs=[x], verbose=False, **options) == expected
+    assert profile_origin(model, [x], None, False) == expected
+
+
+def test_attention_with_the_arguments_of_ultralytics_thop_counts_no_softmax():
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x):  # an image, whose positions are the sequence
+            return self.attention(*3 * [x.flatten(2).transpose(1, 2)])
+
+    length, projections = 5 * 7, 4 * 8 * 8
+    macs, params = profile(Attends(), [torch.rand(2, 8, 5, 7)], None, False, False, False, 5, 2)
+    assert macs == 2 * (length * projections + 2 * length * length * 8)
+    assert params == projections + 4 * 8
 
 
 LAYERS = {

@@ -64,6 +64,49 @@ def test_a_profiler_that_records_still():
     assert set(roofprof.from_trace(profiler).by_operator()) >= {"aten::exp", "aten::sin"}
 
 
+@pytest.mark.parametrize("kind", ["torch.profiler", "torch.autograd.profiler", "profiler_legacy"])
+def test_an_event_list_has_names_and_times(kind, tmp_path):
+    model, x = nn.Linear(4, 8), torch.ones(3, 4)
+    profilers = {
+        "torch.profiler": profile,
+        "torch.autograd.profiler": torch.autograd.profiler.profile,
+        "profiler_legacy": torch.autograd.profiler_legacy.profile,
+    }
+    with profilers[kind](record_shapes=True) as profiler:
+        model(x).sum().backward()
+    events = profiler.events() if kind == "torch.profiler" else profiler.function_events
+    events.export_chrome_trace(str(tmp_path / "events.json"))
+    report = roofprof.from_trace(tmp_path / "events.json")
+    linear = next(event for event in events if event.name == "aten::addmm")
+    row = report.by_operator()["aten::addmm"]
+    assert row.calls == 1
+    assert row.time_ns == pytest.approx(1000 * linear.time_range.elapsed_us(), abs=2)
+    (text,) = notes(report)
+    assert "EventList.export_chrome_trace" in text
+    assert "record_shapes" not in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_trace_in_another_encoding_is_named(encoding, tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": []}), encoding=encoding)
+    with pytest.raises(ValueError, match="UTF-16 or UTF-32"):
+        roofprof.from_trace(path)
+
+
+def test_a_trace_twice_in_one_file_is_refused(tmp_path):
+    once = tmp_path / "once.json"
+    with recording() as profiler:
+        torch.ones(3).exp()
+    profiler.export_chrome_trace(str(once))
+    trace = json.loads(once.read_text())
+    trace["traceEvents"] *= 2
+    (tmp_path / "twice.json").write_text(json.dumps(trace))
+    with pytest.raises(ValueError, match="stands in it twice"):
+        roofprof.from_trace(tmp_path / "twice.json")
+    assert "aten::exp" in roofprof.from_trace(once).by_operator()
+
+
 def test_a_profiler_that_never_started():
     with pytest.raises(ValueError, match="it must have ended"):
         roofprof.from_trace(profile())

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from truths import observe
 
@@ -128,6 +129,27 @@ def test_grouped_products():
     wide, tall = torch.rand(16, 24, dtype=torch.bfloat16), torch.rand(24, 8, dtype=torch.bfloat16)
     ends = torch.tensor([8, 16, 24], dtype=torch.int32)
     assert roofprof.count(lambda: torch._grouped_mm(wide, tall, offs=ends)).total.macs == 16 * 24 * 8
+
+
+def test_grouped_products_leave_out_what_lies_beyond_the_last_offset():
+    a, b = torch.rand(12, 16, dtype=torch.bfloat16), torch.rand(3, 16, 8, dtype=torch.bfloat16)
+    rows = [torch.tensor([2, 5, last], dtype=torch.int32) for last in (7, 9, 12)]
+    report = roofprof.count(lambda: [torch._grouped_mm(a, b, offs=offs) for offs in rows])
+    assert report.total.macs == (7 + 9 + 12) * 16 * 8
+    strided = torch.tensor([[2, 99], [5, 99], [7, 99]], dtype=torch.int32)[:, 0]
+    assert roofprof.count(lambda: torch._grouped_mm(a, b, offs=strided)).total.macs == 7 * 16 * 8
+    wide, tall = torch.rand(16, 24, dtype=torch.bfloat16), torch.rand(24, 8, dtype=torch.bfloat16)
+    ends = torch.tensor([8, 16], dtype=torch.int32)
+    assert roofprof.count(lambda: torch._grouped_mm(wide, tall, offs=ends)).total.macs == 16 * 16 * 8
+
+
+def test_grouped_products_whose_offsets_hold_no_data_take_every_row():
+    shapes = ((12, 16), torch.bfloat16), ((3, 16, 8), torch.bfloat16), ((3,), torch.int32)
+    a, b, offs = (torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in shapes)
+    assert roofprof.count(lambda: torch._grouped_mm(a, b, offs=offs)).total.macs == 12 * 16 * 8
+    with FakeTensorMode() as fake:
+        a, b, offs = (fake.from_tensor(torch.zeros(shape, dtype=dtype)) for shape, dtype in shapes)
+        assert roofprof.count(lambda: torch._grouped_mm(a, b, offs=offs)).total.macs == 12 * 16 * 8
 
 
 @pytest.mark.parametrize("scales", [torch.float8_e4m3fn, torch.float8_e8m0fnu])

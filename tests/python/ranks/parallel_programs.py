@@ -66,6 +66,24 @@ def data_parallel():
     profiled("ddp_no_sync", model, accumulate)
 
 
+def compressed_data_parallel():
+    """The hook's product is in a callback, which runs here or on a thread of gloo's (PowerSGD's are alike)."""
+
+    def hook(_, bucket):
+        done = dist.all_reduce(bucket.buffer(), async_op=True).get_future()
+
+        def compressed(future):
+            torch.ones(ROWS, WIDTH) @ torch.ones(WIDTH, HIDDEN)
+            return future.value()[0]
+
+        return done.then(compressed)
+
+    model = nn.parallel.DistributedDataParallel(mlp())
+    model.register_comm_hook(None, hook)
+    inputs = torch.rand(ROWS, WIDTH)
+    profiled("ddp_hook", model, lambda: model(inputs).sum().backward())
+
+
 def fully_sharded(name, reshard, policy=None):
     model = mlp()
     keywords = {"mp_policy": policy} if policy else {}
@@ -149,6 +167,7 @@ def main():
     dist.init_process_group("gloo")
     ranks = dist.get_world_size()
     data_parallel()
+    compressed_data_parallel()
     fully_sharded("fsdp", True)
     fully_sharded("fsdp_kept", False)
     fully_sharded("fsdp_bf16", True, MixedPrecisionPolicy(param_dtype=torch.bfloat16))

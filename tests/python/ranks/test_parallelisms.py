@@ -46,6 +46,7 @@ def test_every_rank_is_there_and_nothing_is_lost(reports, ranks):
     assert set(reports) - {"fsdp_tp"} == {
         "ddp",
         "ddp_no_sync",
+        "ddp_hook",
         "fsdp",
         "fsdp_kept",
         "fsdp_bf16",
@@ -95,6 +96,12 @@ def test_data_parallel(reports, ranks):
     assert {row.module for row in report.collectives if row.name == "all_reduce"} == {"module.0", "module.2"}
     wire = sum(row.wire_bytes for row in report.collectives if row.name == "all_reduce")
     assert wire == pytest.approx(size * 2 * (ranks - 1) / ranks, abs=2)
+
+
+def test_the_work_of_a_communication_hook_is_counted_on_every_rank(reports, ranks):
+    """One bucket a step, and one product for it."""
+    report = reports["ddp_hook"]
+    assert [rank.macs for rank in report.ranks] == ranks * [STEPS * ROWS * (MLP + WIDTH * HIDDEN)]
 
 
 def test_without_sync_nothing_is_sent(reports, ranks):
