@@ -42,7 +42,7 @@ std::string ascii(std::string_view text) {
       plain += sign->second;
     } else {
       const char letter = text.front();
-      plain += length == 1 && letter >= ' ' && letter <= '~' ? letter : length == 1 && letter == '\n' ? ' ' : '?';
+      plain += length == 1 && letter >= ' ' && letter <= '~' ? letter : '?';
     }
     text.remove_prefix(length);
   }
@@ -222,7 +222,7 @@ std::string Report::brief() const {
   const auto coverage = said_in(part_of_report(*this, "coverage", {}), kCoverageLines);
   const auto text_with = [&](const Room& room, std::size_t width) {
     std::string text;
-    for (const auto& line : lines_in(room, *this, heading, coverage)) text += cut(ascii(line), width) + '\n';
+    for (const auto& line : lines_in(room, *this, heading, coverage)) text += cut(ascii(printable(line)), width) + '\n';
     return text;
   };
   std::string text;

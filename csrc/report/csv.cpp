@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
+#include <string_view>
 
 #include "core/fields.h"
 #include "core/json/file.h"
@@ -25,11 +28,13 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-// A spreadsheet takes a text that begins like a formula for one, and runs it, but not behind an apostrophe. One goes
-// before an apostrophe, too, so that a reader who takes the first one away has the text again.
+// A spreadsheet takes a text that begins like a formula for one, and runs it, but not behind an apostrophe. In Japanese
+// and Chinese settings the wide forms of these signs are the same. An apostrophe goes before an apostrophe, too, so
+// that a reader who takes the first one away has the text again.
 std::string cell(const std::string& text) {
-  constexpr std::string_view kNoText = "=+-@\t\r'";
-  return quoted(!text.empty() && kNoText.find(text.front()) != std::string_view::npos ? "'" + text : text);
+  constexpr std::array<std::string_view, 12> kNoText = {"=",  "+", "-",      "@",      "\t",     "\r",
+                                                        "\n", "'", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};
+  return quoted(std::ranges::any_of(kNoText, [&](auto sign) { return text.starts_with(sign); }) ? "'" + text : text);
 }
 std::string cell(bool value) { return value ? "true" : "false"; }
 std::string cell(std::int64_t value) { return std::to_string(value); }

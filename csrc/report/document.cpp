@@ -266,19 +266,59 @@ class TextRenderer {
   bool shortened_ = false;
 };
 
-// Returns the text as Markdown shows it, unchanged: signs that Markdown or HTML would act on are escaped.
-std::string markdown_text(std::string_view text) {
+// GitHub looks for names, numbers of issues, addresses and formulas in what Markdown has made of a text, where an
+// escaped sign is the sign itself: these stand in an element of their own, which it does not look across.
+bool is_looked_for(std::string_view text, std::size_t at) {
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  const auto ends_in = [&](std::string_view word) {
+    if (at < word.size()) return false;
+    return std::ranges::equal(text.substr(at - word.size(), word.size()), word, {}, [](char letter) {
+      return letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : +letter;
+    });
+  };
+  switch (text[at]) {
+    case '@':  // a person, an address
+    case '$':  // a formula
+      return true;
+    case '#':  // #12
+      return is_digit(at + 1);
+    case '-':  // GH-12
+      return is_digit(at + 1) && ends_in("gh");
+    case ':':
+      return text.substr(at).starts_with("://");
+    case '.':
+      return ends_in("www");
+    default:
+      return false;
+  }
+}
+
+// Returns the text as Markdown shows it, unchanged: signs that Markdown, HTML or GitHub would act on do nothing.
+std::string markdown_text(std::string_view given) {
   constexpr std::string_view kActedOn = "\\`*_[]<>|#~";
+  const std::string text = printable(given);
   std::string escaped;
-  for (const char letter : printable(text)) {
-    if (letter == '&') {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '&') {
       escaped += "&amp;";
-      continue;
+    } else if (is_looked_for(text, at)) {
+      escaped.append("<span>").append(1, text[at]).append("</span>");
+    } else {
+      if (kActedOn.find(text[at]) != std::string_view::npos) escaped += '\\';
+      escaped += text[at];
     }
-    if (kActedOn.find(letter) != std::string_view::npos) escaped += '\\';
-    escaped += letter;
   }
   return escaped;
+}
+
+// Returns the same at the start of a line, where a number or a dash would begin a list, and blanks a block of code.
+std::string markdown_line(std::string_view given) {
+  std::string text = markdown_text(given);
+  text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
+  const std::size_t mark = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view begins = mark == 0 ? "-+=" : ".)";
+  if (mark < text.size() && begins.find(text[mark]) != std::string_view::npos) text.insert(mark, 1, '\\');
+  return text;
 }
 
 // Renders one block after another, with an empty line between blocks.
@@ -289,8 +329,9 @@ struct MarkdownRenderer {
 
   void show(const Paragraph& paragraph) {
     if (paragraph.if_shortened) return;  // nothing is shortened here
-    const std::string said = markdown_text(paragraph.said() + paragraph.ending);
-    add(paragraph.label.empty() ? said : "**" + markdown_text(paragraph.label) + "**: " + said);
+    const std::string said = paragraph.said() + paragraph.ending;
+    add(paragraph.label.empty() ? markdown_line(said)
+                                : "**" + markdown_text(paragraph.label) + "**: " + markdown_text(said));
   }
 
   void show(const Table& table) {
@@ -305,7 +346,7 @@ struct MarkdownRenderer {
         lines += " " + repeated("&nbsp;&nbsp;", cell.level) + markdown_text(cell.text) + " |";
     }
     add(lines);
-    for (const auto& remark : table.remarks) add(markdown_text(remark));
+    for (const auto& remark : table.remarks) add(markdown_line(remark));
   }
 
   void add(std::string_view block) { text.append(text.empty() ? "" : "\n").append(block).append("\n"); }

@@ -137,6 +137,7 @@ void bind_document(py::module_& module) {
           py::arg("width") = 120)
       .def("markdown", &render_markdown);
   module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
+  module.def("printable_lines", [](const py::str& text) { return printable_lines(utf8_of(text)); }, py::arg("text"));
 }
 
 }  // namespace roofprof::python

@@ -5,19 +5,20 @@ Answers are the same for the same files. Errors are ValueError, one sentence.
 
 from __future__ import annotations
 
-import re
+import dataclasses
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from roofprof import _report, manual
 from roofprof.agents.folder import Folder
+from roofprof.agents.quoting import NAME, SENTENCE, SHORT, cell, one_line, quoted, said
+from roofprof.agents.runs import Runs
 from roofprof.figures import fields
-from roofprof.render.printable import printable, printable_lines
-from roofprof.report.comparison import compare
+from roofprof.render.printable import printable
+from roofprof.report.comparison import Comparison, compare
 from roofprof.report.report import Report
 from roofprof.roofs.published_peaks import names as names_of_cards
 
@@ -25,7 +26,8 @@ MOST_CHARACTERS = 6000  # of an answer, some 2,000 tokens
 _MOST_REPORTS = 50  # described in one list
 _MOST_ROWS = 200
 _MOST_DEVICES = 12  # of a ranking
-_PATIENCE = 600  # seconds that a model may run
+_MOST_URGENT = 3  # notes that stand behind a total
+_ROOM_OF_REPORTS = 5500  # characters
 
 _FIGURES = ("time", "percent_of_roof", "bound", "wasted_time", "macs", "bytes")
 _OF_KERNELS = ("total", "instances", "percent_of_time", "percent_of_roof", "bound")
@@ -40,6 +42,7 @@ class Tools:
     def __init__(self, folder: Folder, allowed: Iterable[str] = ()) -> None:
         self.folder = folder
         self.allowed = {words[0]: words for words in map(shlex.split, allowed) if words}
+        self.runs = Runs()
 
     def all(self) -> list[Callable[..., str]]:
         """Return the tools, ten at most; ``profile`` only where a model may run."""
@@ -49,17 +52,13 @@ class Tools:
 
     def reports(self) -> str:
         """List the reports: name, model, device, time and MACs of the whole."""
-        lines, others = [], 0
         files = self.folder.files()
-        for name in files[:_MOST_REPORTS]:
-            try:
-                report = self.folder.report(name)
-            except ValueError:
-                others += 1
-                continue
-            total = ", ".join(f"{fields[key].heading} {fields[key].cell(report.total)}" for key in ("time", "macs"))
-            lines.append(f"{name}: {report.model} on {report.device}; {total}{_urgent(report)}")
-        if others:
+        described = {name: self.folder.summary(name, _summary) for name in files[:_MOST_REPORTS]}
+        known = {name: summary for name, summary in described.items() if summary}
+        lines = [f"{quoted(name)}: {summary.line(NAME)}" for name, summary in known.items()]
+        if sum(map(len, lines)) > _ROOM_OF_REPORTS:  # each has as much room, so that none hides another
+            lines = [f"{quoted(name, SHORT)}: {summary.line(SHORT // 2)}" for name, summary in known.items()]
+        if others := len(described) - len(lines):
             lines.append(f"({_counted(others, 'JSON file')} besides that is no report)")
         if len(files) > _MOST_REPORTS:
             lines.append(
@@ -122,8 +121,7 @@ class Tools:
     def compare(self, before: Name, after: Name) -> str:
         """Say what changed from one report to another: totals, modules, and whether times differ beyond noise."""
         found = compare(self.folder.report(before), self.folder.report(after), names=(before, after))
-        lines = [" | ".join(re.split(r"  +", line.strip())) for line in found.table(width=0).splitlines()]
-        return _short([line for line in lines if line.strip("\u2500")], "the tool rows has each report's figures")
+        return _short([_compared(found), *_lines(found.document())], "the tool rows has each report's figures")
 
     def predict(
         self,
@@ -150,8 +148,8 @@ class Tools:
         low, high = (fields[name].cell(total) for name in ("time_low", "time_high"))
         head = f"on {device}: {fields['time'].cell(total)}, 80% interval {low} to {high}; predicted, nothing ran"
         rows = _table(_modules(predicted, ""), "row", "", ("time", "bound", "percent_of_roof"), "time", 8, "")
-        notes = [f"note: {note.text}" for note in predicted.coverage.notes if note.level != "info"]
-        return _short([head, *rows.splitlines(), *notes], "")
+        notes = [f"note: {said(note.text)}" for note in predicted.coverage.notes if note.level != "info"]
+        return _short([head, *rows.split("\n"), *notes], "")
 
     def explain(
         self,
@@ -162,7 +160,8 @@ class Tools:
     ) -> str:
         """Say what a figure, note, operator, rule, key, option or word means: definition, formula, unit, source."""
         found = self.folder.report(report).explain(name) if report else manual.explain(name)
-        return _short(str(found).splitlines(), "the tool docs prints the pages")
+        lines = [line for one in found for line in ("", *_explained(one))][1:]
+        return _short(lines, "the tool docs prints the pages")
 
     def docs(
         self,
@@ -181,26 +180,70 @@ class Tools:
     ) -> str:
         """Run an allowed model, write its report into the folder, and say its total."""
         if target not in self.allowed:
-            raise ValueError(f"'{target}' may not run; allowed are {', '.join(self.allowed)}")
+            raise ValueError(f"'{one_line(target, NAME)}' may not run; allowed are {', '.join(self.allowed)}")
         path = self.folder.new_file(name)
         words = [*self.allowed[target], *(f"--input={shape}" for shape in input), "--json", str(path)]
-        command = [sys.executable, "-m", "roofprof", "profile", *words]
-        try:
-            ran = subprocess.run(  # noqa: S603 - what the user named at the start
-                command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_PATIENCE, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise ValueError(f"'{target}' ran for more than {_PATIENCE} seconds and was ended") from None
-        if ran.returncode or not path.exists():
-            said = ran.stderr.strip().splitlines() or [f"it ended with code {ran.returncode}"]
-            raise ValueError(f"'{target}' was not profiled: {said[-1].removeprefix('roofprof: ')}")
-        return _short([f"{name} is written.", _total(self.folder.report(name))], "")
+        code, printed = self.runs.run(target, [sys.executable, "-m", "roofprof", "profile", *words])
+        if code or not path.exists():
+            lines = printed.strip().splitlines()
+            why = said(lines[-1].removeprefix("roofprof: ")) if lines else f"it ended with code {code}"
+            raise ValueError(f"'{target}' was not profiled: {why}")
+        return _short([f"{quoted(name)} is written.", _total(self.folder.report(name))], "")
 
 
 def one_sentence(error: BaseException) -> str:
     """Return what an error says, in one line."""
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return printable(" ".join(str(text).split())) or type(error).__name__
+    return one_line(" ".join(str(text).split())) or type(error).__name__
+
+
+@dataclasses.dataclass(frozen=True)
+class _Summary:
+    """What the list of reports says of one."""
+
+    model: str
+    device: str
+    total: str
+    urgent: list[str]
+
+    def line(self, most: int) -> str:
+        """Return it with names of at most so many characters, and with what is urgent if they have room for it."""
+        urgent = _notes(self.urgent) if most == NAME else "; ATTENTION" * bool(self.urgent)
+        return f"{quoted(self.model, most)} on {quoted(self.device, most)}; {self.total}{urgent}"
+
+
+def _summary(report: Report) -> _Summary:
+    total = ", ".join(f"{fields[key].heading} {fields[key].cell(report.total)}" for key in ("time", "macs"))
+    return _Summary(one_line(report.model), one_line(report.device), total, _urgent(report))
+
+
+def _compared(found: Comparison) -> str:
+    """Return which reports are compared."""
+    sides = (
+        f"{quoted(name)} ({quoted(report.model)} on {quoted(report.device)}, {len(report.run_times)} timed runs)"
+        for name, report in zip(found.names, (found.before, found.after), strict=True)
+    )
+    return f"compares {' with '.join(sides)}"
+
+
+def _lines(document: _report.Document) -> Iterator[str]:
+    """Return the lines of a comparison without its title: cells between bars, names and what differs quoted."""
+    for block in document.blocks:
+        if isinstance(block, _report.Table):
+            yield " | ".join(column.heading for column in block.columns)
+            for name, *figures in block.rows:
+                yield " | ".join([quoted(name.text), *(cell(figure.text) for figure in figures)])
+            yield from block.remarks
+        elif isinstance(block, _report.Paragraph) and block.label != "roofprof":
+            of_ours = block.label in {"time", "cells"}
+            yield f"{block.label} | {one_line(block.text) if of_ours else said(block.text)}".removeprefix(" | ")
+
+
+def _explained(one: manual.Explanation) -> list[str]:
+    """Return the lines of an explanation; what a report's notes and findings say stands in one each."""
+    texts = [text for label, text in one.further if label == "here"] if one.kind in {"note", "rule"} else []
+    shown = dataclasses.replace(one, further=tuple(item for item in one.further if item[1] not in texts))
+    return [*str(shown).split("\n"), *(f"  here     {said(text)}" for text in texts)]
 
 
 def _finding(place: int, one: _report.Finding, report: Report) -> list[str]:
@@ -208,17 +251,17 @@ def _finding(place: int, one: _report.Finding, report: Report) -> list[str]:
     total = report.total.time or 0.0
     low, high = (f"{100 * gain / total:.0f}%" if total else "n/a" for gain in (one.gain_low, one.gain_high))
     gain = f"{_seconds(one.gain_low)} to {_seconds(one.gain_high)} of {_seconds(total)} ({low} to {high})"
-    where = ", ".join(filter(None, [one.module or "(model)", one.op, one.source]))
+    where = ", ".join(quoted(part) for part in (one.module or "(model)", one.op, one.source) if part)
     lines = [
-        f"{place}. {one.rule}: {one.text}",
-        f"   where: {where}; bound: {one.bound}",
-        f"   do: {one.action}",
-        f"   gain: {gain}; basis: {one.basis}; confidence {one.confidence}: {one.because}",
+        f"{place}. {one.rule}: {one_line(one.text)}",
+        f"   where: {where}; bound: {cell(one.bound)}",
+        f"   do: {one_line(one.action)}",
+        f"   gain: {gain}; basis: {one_line(one.basis)}; confidence {one.confidence}: {one_line(one.because)}",
     ]
     if one.try_it:
-        lines.append(f"   try: {one.try_it}")
-    evidence = ", ".join(f"{name} {value:.4g}" for name, value in one.evidence.items())
-    return [*lines, f"   evidence: {evidence}", f"   id: {one.id}"]
+        lines.append(f"   try: {one_line(one.try_it)}")
+    evidence = ", ".join(f"{quoted(name)} {value:.4g}" for name, value in one.evidence.items())
+    return [*lines, f"   evidence: {evidence}", f"   id: {quoted(one.id, SENTENCE)}"]
 
 
 def _modules(report: Report, under: str) -> list[_report.Row]:
@@ -231,12 +274,18 @@ def _modules(report: Report, under: str) -> list[_report.Row]:
 def _total(report: Report) -> str:
     figures = [f"{fields[name].heading} {fields[name].cell(report.total)}" for name in _OF_TOTAL]
     shown = [figure for figure in figures if not figure.endswith("n/a")]
-    return f"total: {', '.join(shown)}{_urgent(report)}"
+    return f"total: {', '.join(shown)}{_notes(_urgent(report))}"
 
 
-def _urgent(report: Report) -> str:
+def _urgent(report: Report) -> list[str]:
     """Return the notes that a reader must see before any figure."""
-    return "".join(f"; ATTENTION: {note.text}" for note in report.coverage.notes if note.level == "attention")
+    urgent = [said(note.text) for note in report.coverage.notes if note.level == "attention"]
+    left = len(urgent) - _MOST_URGENT
+    return [*urgent[:_MOST_URGENT], *([_counted(left, "more note")] if left > 0 else [])]
+
+
+def _notes(urgent: list[str]) -> str:
+    return "".join(f"; ATTENTION: {text}" for text in urgent)
 
 
 def _table(
@@ -255,8 +304,8 @@ def _table(
         ordered.sort(key=lambda row: _value(row, by), reverse=not by.is_text)
     shown = ordered[: min(limit, _MOST_ROWS)]
     cells = [[*_heads(kind), *(figure.heading for figure in chosen)]]
-    cells += [[*_names(row, kind), *(figure.cell(row) for figure in chosen)] for row in shown]
-    lines = [" | ".join(printable(cell) for cell in line) for line in cells]
+    cells += [[*_names(row, kind), *(cell(figure.cell(row)) for figure in chosen)] for row in shown]
+    lines = [" | ".join(line) for line in cells]
     left = len(ordered) - len(shown)
     more = [f"({left} more of {len(ordered)}: a larger limit, or another sort or under)"] if left else []
     return _short([*lines, *more, *([last] if last else [])], "a smaller limit, or fewer columns")
@@ -267,12 +316,10 @@ def _heads(kind: str) -> list[str]:
 
 
 def _names(row: Any, kind: str) -> list[str]:
-    if kind == "row":
-        return [row.path or "(model)", row.type]
     if kind == "group":
-        return [", ".join(key or "(model)" for key in row.keys)]
-    most = 60
-    return [row.name if len(row.name) <= most else f"{row.name[: most - 3]}...", row.module or "(model)", row.op]
+        return [", ".join(quoted(key or "(model)") for key in row.keys)]
+    named = [row.path or "(model)", row.type] if kind == "row" else [row.name, row.module or "(model)", row.op]
+    return [quoted(name) if name else "" for name in named]
 
 
 def _figure(name: str, kind: str) -> _report.Field:
@@ -301,7 +348,7 @@ def _counted(count: int, what: str) -> str:
 
 def _short(lines: list[str], more: str) -> str:
     """Return the lines as one text of at most so many characters; the last line says that there is more, and where."""
-    text = printable_lines("\n".join(lines)).replace("\u00b5s", "us")
+    text = "\n".join(map(printable, lines)).replace("\u00b5s", "us")
     if len(text) <= MOST_CHARACTERS:
         return text
     more = f"; {more})" if more else ")"

@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -385,7 +386,10 @@ def _literal(path: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return a text in TOML's quotes, as JSON, with all characters escaped that a terminal would act on."""
-    return "".join(f"\\U{ord(c):08x}" if printable(c) != c else c for c in json.dumps(text, ensure_ascii=False))
+    return "".join(
+        f"\\U{ord(c):08x}" if printable(c) != c or unicodedata.combining(c) else c
+        for c in json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _limits_of(row: _report.Row, margin: float) -> list[str]:

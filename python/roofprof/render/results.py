@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_
 from roofprof import _report
 from roofprof.render.files import read_whole, write_whole
 from roofprof.render.plain_page import page_of
+from roofprof.render.printable import printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -68,7 +69,7 @@ class Result:
         """Return what the result is of, in a few words."""
 
     def __repr__(self) -> str:
-        return f"<roofprof.{type(self).__name__} of {self._about()}>"
+        return f"<roofprof.{type(self).__name__} of {printable(self._about())}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -189,7 +189,9 @@ class Report(WritesTraces, Predicts):
         naming the nearest, for a name that nothing has.
         """
         return manual.Explanations(
-            dataclasses.replace(one, further=(*one.further, *(("here", said) for said in self._said_of(one))))
+            dataclasses.replace(
+                one, further=(*one.further, *(("here", printable(said)) for said in self._said_of(one)))
+            )
             for one in manual.explain(name)
         )
 

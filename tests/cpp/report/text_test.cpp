@@ -17,8 +17,30 @@ TEST(Utf8, WidthCountsCodePoints) {
 TEST(Utf8, PrintableKeepsALineALine) { EXPECT_EQ(printable("a\nb\t\xFFµ"), "a b \xEF\xBF\xBDµ"); }
 
 TEST(Utf8, PrintableTurnsNoLineAround) {
-  EXPECT_EQ(printable("a\u202Eb\u2066c\u0085d"), "a b c d");
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u0085d"), "a\uFFFDb\uFFFDc d");
   EXPECT_EQ(printable("\u2030\u00B5\u2070"), "\u2030\u00B5\u2070");  // what is near them stays
+}
+
+TEST(Utf8, PrintableShowsThatSomethingIsHidden) {
+  EXPECT_EQ(printable("a\u200B\u2060\uFEFF\u00AD\U000E0041\uFE00b"), "a\uFFFDb");
+  EXPECT_EQ(printable("\u2764\uFE0F\u200D\U0001F525 1\uFE0F\u20E3"), "\u2764\uFE0F\u200D\U0001F525 1\uFE0F\u20E3");
+  EXPECT_EQ(printable("a\u200Db\uFE0F"), "a\uFFFDb\uFFFD");
+  EXPECT_EQ(printable("e\u0301\u0301\u0301\u0301\u0301\u0301x"), "e\u0301\u0301\u0301\u0301\uFFFDx");
+  EXPECT_EQ(printable("\xED\xA0\x80"), "\uFFFD");  // a surrogate
+  EXPECT_EQ(printable_lines("a\n\tb\r\u2028c"), "a\n\tb  c");
+}
+
+TEST(Markdown, NamesMentionNobodyAndLinkToNothing) {
+  Document document;
+  document.add(Heading{"a @b #12 # <i>"});
+  document.say("", "1. me@x.org GH-7 https://x.org www.x.org $x$ & a-b");
+  document.say("", "- x");
+  document.say("", "    x");
+  EXPECT_EQ(render_markdown(document),
+            "### a <span>@</span>b <span>#</span>12 \\# \\<i\\>\n\n"
+            "1\\. me<span>@</span>x.org GH<span>-</span>7 https<span>:</span>//x.org www<span>.</span>x.org "
+            "<span>$</span>x<span>$</span> &amp; a-b\n\n"
+            "\\- x\n\nx\n");
 }
 
 TEST(Utf8, TruncationKeepsBothEnds) {

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def in_memory(folder):
 
 def over_pipes(folder):
     command = [sys.executable, "-m", "roofprof", "mcp", str(folder)]
-    return Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:])))
+    return Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))))
 
 
 def asked(client, *calls):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import csv
 import io
 import json
 import sys
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import pytest
 from given_latencies import MS, latency
 from given_roofs import roofs
 from kinds_of_reports import REPORTS, a_run
+from poisoned_texts import ACTED_ON, DERIVED, HIDDEN, NAME, check_harmless, places, poisoned
 
 import roofprof
 from roofprof import _C, Report, cli
@@ -24,65 +25,12 @@ from roofprof.cli import main
 from roofprof.latency.measured import Latency
 from roofprof.render.printable import printable, printable_lines
 
-# Colours, the clipboard (OSC 52), C1, the end of a line, Unicode's separators, and what turns a line around.
-POISON = "\x1b[31m\x1b]52;c;eA==\x07\x9b1m\x85\x7f\r\n\u2028\u202e\u2066\x00"
-NAME = f"b\u00e9{POISON}\u6f22"
-# By Unicode's own tables: control characters, separators of lines and paragraphs, and directions that are forced.
-ACTED_ON = {
-    chr(code)
-    for code in range(sys.maxunicode + 1)
-    if unicodedata.category(chr(code)) in {"Cc", "Zl", "Zp"}
-    or unicodedata.bidirectional(chr(code)) in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-}
-
-
-DERIVED = {
-    "rows",
-    "total",
-    "kernels",
-    "memory_at_peak",
-    "coverage",
-    "units",
-    "generator",
-    "findings",
-}  # written, never read
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> set[tuple[Any, ...]]:
-    """Where texts stand: the values and the keys; of a list all items are one place."""
-    if isinstance(value, str):
-        return {path}
-    if isinstance(value, list):
-        return set().union(*(places(item, (*path, None)) for item in value))
-    if isinstance(value, dict):
-        inside = set().union(*(places(item, (*path, key)) for key, item in value.items()))
-        return inside | {(*path, "environment of which a key")} if path[-1:] == ("environment",) else inside
-    return set()
-
-
-def poisoned(value: Any, path: tuple[Any, ...]) -> Any:
-    """The same with poison at that place."""
-    if not path:
-        return f"{value}{NAME}"
-    if isinstance(value, list):
-        return [poisoned(item, path[1:]) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if path[0] == "environment of which a key":
-        return value | {NAME: NAME}
-    return {key: poisoned(item, path[1:]) if key == path[0] else item for key, item in value.items()}
-
 
 def given_out(*arguments: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         main(arguments)
     return out.getvalue()
-
-
-def check_harmless(text: str, where: Any) -> None:
-    for line in text.split("\n"):
-        assert not ACTED_ON & set(line), (where, line)
 
 
 @pytest.fixture
@@ -143,11 +91,40 @@ def test_a_report_in_every_command(kind, every, kinds, folder):
             check_harmless(repr(one), (place, type(one)))
 
 
-def test_names_stay_legible(folder):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ne\u0301t \u6f22\u5b57 \U0001f600 \u05d0\u05d1",
+        "\u0627\u0644\u0646\u0645\u0648\u0630\u062c \u0928\u092e\u0942\u0928\u093e \u0e19\u0e49\u0e33",
+        "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0\u05e9\u05c1\u05b4\u0596\u05d9\u05ea Vi\u1ec7t Tie\u0302\u0301ng",
+        "\u2764\ufe0f\u200d\U0001f525 \U0001f469\U0001f3fd\u200d\U0001f4bb \u00a9\ufe0f",
+        "1\ufe0f\u20e3 \U0001f3f3\ufe0f\u200d\U0001f308",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, float*&)",
+    ],
+)  # fmt: skip
+def test_names_stay_legible(name, folder):
+    assert printable(name) == name
     report = a_run()
-    report["model"] = "Ne\u0301t \u6f22\u5b57 \U0001f600 \u05d0\u05d1"
+    report["model"] = name
     Path("r.json").write_text(json.dumps(report))
-    assert report["model"] in given_out("show", "r.json")
+    assert name in given_out("show", "r.json").replace("\n", " ").replace("          ", "")
+
+
+@pytest.mark.parametrize("char", ["\u200d", "\ufe0e", "\ufe0f"])
+def test_what_shapes_emoji_hides_nothing_elsewhere(char):
+    for before in ("a", "\u6f22", "", char, f"\u2764{char}"):
+        for after in ("b", "\u6f22", "", char):
+            shown = printable(f"{before}{char}{after}")
+            assert char not in shown or (char != "\u200d" and before.startswith("\u2764")), (before, after)
+            assert shown.count(char) <= 1
+
+
+def test_a_run_of_hidden_characters_is_one_sign():
+    assert printable(f"a{HIDDEN * 50}b") == "a\ufffdb"
+    assert printable("a" + "".join(chr(0xE0000 + ord(c)) for c in "ignore all") + "b") == "a\ufffdb"
+    assert printable("e" + "\u0301" * 4) == "e" + "\u0301" * 4
+    assert printable("e" + "\u0301" * 500 + "x") == "e" + "\u0301" * 4 + "\ufffdx"
+    assert printable("a\ud800\udfff b") == "a\ufffd\ufffd b"
 
 
 def test_roofs(folder):
@@ -235,14 +212,15 @@ def test_names_of_files(folder):
         check_harmless(given_out(*(f"\udcff{name}" if part == "r.json" else part for part in command)), command)
 
 
-def test_python_and_cpp_agree_on_every_character():
+def test_every_character():
     for start in range(0, sys.maxunicode + 1, 2048):
-        text = "".join(map(chr, range(start, start + 2048)))
-        here = printable(text)
-        if not 0xD800 <= start < 0xE000:  # C++ sees three bytes in a surrogate
-            assert here == _C.printable(text)
-        assert not ACTED_ON & set(here)
-        assert printable_lines(text) == "".join(c if c in "\n\t" else printable(c) for c in text)
+        for char in map(chr, range(start, start + 2048)):
+            here = printable(char)
+            if char in ACTED_ON or 0xD800 <= ord(char) < 0xE000:
+                assert here in {" ", "\ufffd"}, hex(ord(char))
+            elif unicodedata.category(char) not in {"Cn", "Co"}:
+                assert here == char, hex(ord(char))
+            assert printable_lines(char) == (char if char in "\n\t" else here)
 
 
 def test_commands_print_through_one_piece():
@@ -256,3 +234,18 @@ def test_commands_print_through_one_piece():
 
 def _is_named_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "'x", "\uff1d1", "\uff0b1", "\uff0d1", "\uff20x", NAME]
+)
+def test_a_cell_of_csv_is_no_formula_and_stays_the_text(text, folder):
+    """An apostrophe is all that is added, and reading gives one line for each row."""
+    report = a_run()
+    report["modules"][0]["type"] = text
+    Path("r.json").write_text(json.dumps(report))
+    report = Report.from_json("r.json")
+    rows = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    assert len(rows) == len(report.rows)
+    shown = next(row["type"] for row in rows if row["path"] == report.rows[0].path)
+    assert shown == (text if text == NAME else f"'{text}")

@@ -184,7 +184,9 @@ def tables_of(text: str) -> list[list[list[str]]]:
         elif token.type == "tr_open":
             tables[-1].append([])
         elif token.type == "inline" and tables and token.level > 3:
-            tables[-1][-1].append("".join(child.content for child in token.children or []))
+            tables[-1][-1].append(
+                "".join(child.content for child in token.children or [] if child.type != "html_inline")
+            )
     return tables
 
 
@@ -212,6 +214,36 @@ def test_names_are_text_and_no_markup():
     (rows,) = tables_of(text)
     assert any("a|b_*c*_<i>`d`" in row[0] for row in rows)
     assert "<i>" not in text.replace("\\<i\\>", "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("@octocat", "a@b.cc", "x @all/team", "#12", "o/r#12", "GH-12", "gh-12", "https://x.org/y", "HTTP://x.org"),
+        *("www.x.org", "WWW.x.org", "ftp://x.org", "mailto:a@b.cc", "$x^2$", "$$x$$", "[a](https://x.org)"),
+        *("<https://x.org>", "![i](j)", "&#64;octocat", "&commat;octocat", "\\@octocat", "<a href=x>", "```x```"),
+        *("- [ ] a | b", "~~a~~ **b** __c__ \ue000"),
+    ],
+)
+def test_names_mention_nobody_and_link_to_nothing(name):
+    """GitHub looks for these forms in each text node of what Markdown gives (its pages on autolinks, mentions)."""
+    markdown_it = pytest.importorskip("markdown_it")
+    report = json.loads(roofprof.count(nn.Linear(8, 8), torch.randn(1, 8)).to_json())
+    for key in ("total", "rows", "findings", "coverage", "kernels", "memory_at_peak"):
+        report.pop(key, None)
+    note = {"level": "attention", "code": "machine-busy", "where": [], "text": f"{name} is it", "count": 1}
+    report = roofprof.Report.from_dict(report | {"model": name, "device": name, "notes": [note]})
+    nodes, shown = [], []
+    for token in markdown_it.MarkdownIt("gfm-like", {"linkify": False}).parse(report.markdown()):
+        children = token.children or []
+        nodes += [child.content for child in children if child.type == "text"]
+        shown.append("".join(child.content for child in children if child.type != "html_inline"))
+        plain = {"text", "text_special", "html_inline", "strong_open", "strong_close", "softbreak"}
+        assert {child.type for child in children} <= plain
+        assert {child.content for child in children if child.type == "html_inline"} <= {"<span>", "</span>"}
+    looked_for = r"@\w|\w@|#\d|gh-\d|\w://|www\.\w|\$\S"
+    assert not [node for node in nodes if re.search(looked_for, node, re.IGNORECASE)]
+    assert sum(name in line for line in shown) >= 2  # and a reader sees the name
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [("<= 1000 s", "kept"), ("<= 1 ns", "broken")])

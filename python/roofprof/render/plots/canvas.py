@@ -15,6 +15,7 @@ from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, LogLocator
 from matplotlib.transforms import Bbox
 
 from roofprof.render.plots.labels import Box, Room, along, around, center_of, moved_up
+from roofprof.render.printable import printable, printable_lines
 from roofprof.render.views.kinds import STYLES
 
 WIDTH, AXES_HEIGHT = 5.8, 3.75  # inches
@@ -68,6 +69,7 @@ class Canvas:
             self._write("\n".join(lines), 0.12 / WIDTH, down / height, SMALL, FAINT, va="top")
 
     def _write(self, text: str, x: float, y: float, size: float, color: str, va: str = "center") -> None:
+        text = printable_lines(text)
         self.figure.text(x, y, text, fontsize=size, color=color, va=va, linespacing=1.25, parse_math=False)
 
     def set_axes(
@@ -182,7 +184,7 @@ class Canvas:
         self.axes.text(
             x,
             y,
-            text,
+            printable(text),
             transform=self.axes.transAxes,
             ha="center",
             va="center_baseline" if rotation else "center",
@@ -196,7 +198,7 @@ class Canvas:
         )
 
     def _size(self, text: str, size: float) -> tuple[float, float]:
-        measured = self.figure.text(0, 0, text, fontsize=size, parse_math=False)
+        measured = self.figure.text(0, 0, printable(text), fontsize=size, parse_math=False)
         box = measured.get_window_extent(self._renderer)
         measured.remove()
         return box.width + 2 * PADDING, box.height + 2 * PADDING
@@ -209,7 +211,7 @@ def _legend_entry(kind: str) -> Line2D:
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
     """Return the end of a name, which says most of it ("...layer4.2.conv3"), on one line, and printable."""
-    text = "".join(char if char.isprintable() else "?" for char in text)
+    text = printable(text)
     return text if len(text) <= longest else "…" + text[-(longest - 1) :]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof.render.files import write_whole
 from roofprof.render.plots.plot import FORMATS, content
+from roofprof.render.printable import printable
 from roofprof.render.views.kinds import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 if TYPE_CHECKING:
@@ -201,5 +202,5 @@ def _panels(title: str, size: tuple[float, float], **given: Any) -> tuple[Figure
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)  # no window, whatever the backend is
     above, below = figure.subplots(2, 1, **given)
-    figure.suptitle(title, fontsize=11, parse_math=False)
+    figure.suptitle(printable(title), fontsize=11, parse_math=False)
     return figure, above, below

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
+from roofprof.render.printable import printable
 from roofprof.render.traces.time_tree import OP, Node
 
 LINE = 20  # pixels of a level
@@ -106,7 +107,7 @@ def _color(percent_of_roof: float | None) -> str:
 
 def _text(text: str) -> str:
     """Return a text for an XML document, which cannot have some characters, not even escaped: they are replaced."""
-    return escape(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
+    return escape(re.sub(r"[\ufffe\uffff]", "\ufffd", printable(text)))
 
 
 def _duration(ns: int) -> str:
