@@ -211,6 +211,8 @@ void OutputReader::feed(std::string_view piece) {
   rest_.erase(0, begin);
   looked_ -= begin;
   if (rest_.size() > kLongestRecord && layout_ == Layout::none) refuse();
+  // A quote that is never closed ends with the first line after so much.
+  if (rest_.size() > 2 * kLongestRecord) throw NcuError("one of its lines is longer than 1 MB, which no table has");
 }
 
 Output OutputReader::finish() {

@@ -1,7 +1,10 @@
 #include "hooks.h"
 
+#include <array>
 #include <csignal>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace py = pybind11;
@@ -9,63 +12,130 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-bool interrupt_waits = false;  // guarded by the GIL
+// Guarded by the GIL.
+bool held = false;
+std::array<bool, NSIG> came = {};
 
-PyObject* keep_interrupt(PyObject* /*self*/, PyObject* /*arguments*/) {
-  interrupt_waits = true;
+constexpr int kTries = 100;  // a handler that raises keeps another one from being replaced: as often as it comes
+
+PyObject* keep_signal(PyObject* /*self*/, PyObject* arguments) {
+  const auto number = PyLong_AsLong(PyTuple_GetItem(arguments, 0));
+  if (number > 0 && number < NSIG) came.at(static_cast<std::size_t>(number)) = true;
+  PyErr_Clear();
   Py_RETURN_NONE;
 }
 
-PyMethodDef keep_interrupt_definition = {"keep_interrupt", &keep_interrupt, METH_VARARGS, nullptr};
+PyMethodDef keep_signal_definition = {"keep_signal", &keep_signal, METH_VARARGS, nullptr};
+
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+// Python says so only where it refuses to set a handler; there is no signal 0.
+bool on_main_thread(const py::object& signal, const py::object& handler) {
+  const auto set = py::reinterpret_steal<py::object>(PyObject_CallFunction(signal.ptr(), "iO", 0, handler.ptr()));
+  if (set) return false;
+  const py::error_already_set error;
+  return std::string_view(error.what()).find("out of range") != std::string_view::npos;
+}
 
 }  // namespace
 
-InterruptsHeld::InterruptsHeld() {
-  const py::error_scope raised;
-  const py::module_ signals = py::module_::import("_signal");
-  const py::object handler = signals.attr("getsignal")(SIGINT);
-  if (PyCallable_Check(handler.ptr()) == 0) return;  // the system's own, or none
-  const auto keep = py::reinterpret_steal<py::object>(PyCFunction_New(&keep_interrupt_definition, nullptr));
-  const py::object signal = signals.attr("signal");
-  auto replaced = py::reinterpret_steal<py::object>(PyObject_CallFunction(signal.ptr(), "iO", SIGINT, keep.ptr()));
-  if (!replaced && PyErr_ExceptionMatches(PyExc_ValueError) == 0) {
-    came_before_ = true;  // handled first, and once
-    PyErr_Clear();
-    replaced = py::reinterpret_steal<py::object>(PyObject_CallFunction(signal.ptr(), "iO", SIGINT, keep.ptr()));
+// Python calls this at its next step. To make Python believe that the signal comes now would tell event loops twice.
+int SignalsHeld::Waiting::come(void* waiting) {
+  const std::unique_ptr<Waiting> it(static_cast<Waiting*>(waiting));
+  if (it->number == 0) {
+    PyErr_Restore(it->type, it->value, it->traceback);
+    return -1;
   }
-  PyErr_Clear();  // not the main thread
-  if (!replaced) return;
-  signal_ = signal;
-  handler_ = handler;
+  const auto signals = py::reinterpret_steal<py::object>(PyImport_ImportModule("_signal"));
+  if (!signals) return -1;
+  const auto handler =
+      py::reinterpret_steal<py::object>(PyObject_CallMethod(signals.ptr(), "getsignal", "i", it->number));
+  if (!handler) return -1;
+  if (PyCallable_Check(handler.ptr()) == 0) return 0;
+  auto* frame = reinterpret_cast<PyObject*>(PyEval_GetFrame());
+  const auto done = py::reinterpret_steal<py::object>(
+      PyObject_CallFunction(handler.ptr(), "iO", it->number, frame == nullptr ? Py_None : frame));
+  return done ? 0 : -1;
 }
 
-InterruptsHeld::~InterruptsHeld() {
+// Replaces the handler in Python's table alone: what the system calls, and how, stays. Python runs the handlers of
+// signals that came before it replaces one, and does not replace it if they raise.
+bool SignalsHeld::replace(int number, const py::object& handler) {
+  struct sigaction action = {};
+  const bool known = sigaction(number, nullptr, &action) == 0;
+  for (int i = 0; i < kTries; ++i) {
+    const auto before =
+        py::reinterpret_steal<py::object>(PyObject_CallFunction(signal_.ptr(), "iO", number, handler.ptr()));
+    if (before) {
+      if (known) sigaction(number, &action, nullptr);
+      return true;
+    }
+    auto* error = raised_.emplace_back(new Waiting);
+    PyErr_Fetch(&error->type, &error->value, &error->traceback);
+  }
+  return false;
+}
+
+SignalsHeld::SignalsHeld() {
+  if (held || is_finalizing()) return;
+  const py::error_scope raised;
+  const py::module_ signals = py::module_::import("_signal");
+  keep_ = py::reinterpret_steal<py::object>(PyCFunction_New(&keep_signal_definition, nullptr));
+  if (!on_main_thread(signals.attr("signal"), keep_)) return;
+  getsignal_ = signals.attr("getsignal");
+  signal_ = signals.attr("signal");
+  held = true;
+  for (int number = 1; number < NSIG; ++number) {
+    auto handler = py::reinterpret_steal<py::object>(PyObject_CallFunction(getsignal_.ptr(), "i", number));
+    if (!handler) PyErr_Clear();
+    if (!handler || PyCallable_Check(handler.ptr()) == 0) continue;  // the system's own, or none
+    if (replace(number, keep_)) held_.push_back({number, std::move(handler)});
+  }
+}
+
+SignalsHeld::~SignalsHeld() {
   if (!signal_) return;
   const py::error_scope raised;
-  // It looks for interrupts before it replaces the handler.
-  Py_XDECREF(PyObject_CallFunction(signal_.ptr(), "iO", SIGINT, handler_.ptr()));
-  PyErr_Clear();
-  if (std::exchange(interrupt_waits, false) || came_before_) PyErr_SetInterrupt();
+  for (const auto& [number, handler] : held_) {
+    const auto now = py::reinterpret_steal<py::object>(PyObject_CallFunction(getsignal_.ptr(), "i", number));
+    if (!now) PyErr_Clear();
+    if (now.is(keep_)) replace(number, handler);  // else somebody has set another one meanwhile
+  }
+  held = false;
+  for (int number = 1; number < NSIG; ++number) {
+    if (std::exchange(came.at(static_cast<std::size_t>(number)), false))
+      raised_.push_back(new Waiting{.number = number});
+  }
+  for (auto* waiting : raised_) {
+    if (Py_AddPendingCall(&Waiting::come, waiting) == 0 || Waiting::come(waiting) == 0) continue;
+    PyErr_WriteUnraisable(signal_.ptr());  // so many wait that there is no room
+  }
 }
 
 py::object uninterrupted(const py::function& method) {
   const std::string doc = method.doc().is_none() ? std::string() : py::str(method.doc()).cast<std::string>();
-  const py::cpp_function held(
+  const py::cpp_function held_method(
       [method](const py::args& args, const py::kwargs& keywords) {
-        const InterruptsHeld interrupts;
+        const SignalsHeld signals;
         return py::object(method(*args, **keywords));
       },
       py::name(py::str(method.attr("__name__")).cast<std::string>().c_str()), doc.c_str());
-  return py::reinterpret_steal<py::object>(PyInstanceMethod_New(held.ptr()));
+  return py::reinterpret_steal<py::object>(PyInstanceMethod_New(held_method.ptr()));
 }
 
 py::object Uninterrupted::enter() const {
-  const InterruptsHeld interrupts;
+  const SignalsHeld signals;
   return inner_.attr("__enter__")();
 }
 
 py::object Uninterrupted::exit(const py::args& raised) const {
-  const InterruptsHeld interrupts;
+  const SignalsHeld signals;
   return inner_.attr("__exit__")(*raised);
 }
 

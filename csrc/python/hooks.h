@@ -1,10 +1,12 @@
 #pragma once
 // Hooks that know no profile: C functions as hooks of torch's, since nothing costs less around each call; calls of
-// modules from outside of all others; interrupts that wait.
+// modules from outside of all others; signals that wait.
 
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace roofprof::python {
 
@@ -27,25 +29,42 @@ pybind11::object bind_hook(const char* name, const pybind11::object& owner) {
   return pybind11::reinterpret_steal<pybind11::object>(PyCFunction_New(&definition, capsule.ptr()));
 }
 
-// ---- Ctrl-C can come between any two steps of Python code; it waits where it would leave half of something undone
+// ---- A signal's handler can run, and raise, between any two steps of Python code. It waits where that would leave
+// half of something undone.
 
-// Makes an interrupt that Python's handler would raise wait while this object lives; it is raised at the next step of
-// Python code after that. Does nothing on threads other than the main one, which get no interrupts.
-class InterruptsHeld {
+// Makes all signals that have a handler of Python's wait while this object lives: their handlers run, and raise, at the
+// next step of Python code after that. Does nothing on threads other than the main one, which runs no handlers.
+class SignalsHeld {
  public:
-  InterruptsHeld();
-  ~InterruptsHeld();
-  InterruptsHeld(const InterruptsHeld&) = delete;
-  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
+  SignalsHeld();
+  ~SignalsHeld();
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
 
  private:
-  pybind11::object signal_;  // empty: no interrupt is made to wait
-  pybind11::object handler_;
-  bool came_before_ = false;
+  bool replace(int number, const pybind11::object& handler);
+
+  struct Held {
+    int number;
+    pybind11::object handler;
+  };
+  // A signal whose handler is to run, or what a handler raised.
+  struct Waiting {
+    int number = 0;
+    PyObject* type = nullptr;
+    PyObject* value = nullptr;
+    PyObject* traceback = nullptr;
+    static int come(void* waiting);
+  };
+  pybind11::object getsignal_;
+  pybind11::object signal_;  // empty: nothing is made to wait
+  pybind11::object keep_;
+  std::vector<Held> held_;
+  std::vector<Waiting*> raised_;  // by handlers that ran before all were replaced, or after one was put back
 };
 
-// Returns a method of a class that does the same and makes interrupts wait. It is not a Python function, so it is not
-// interrupted as it begins.
+// Returns a method of a class that does the same and makes signals wait. It is not a Python function, so no handler
+// runs as it begins.
 pybind11::object uninterrupted(const pybind11::function& method);
 
 // Wraps a context manager so that its beginning and end are not interrupted; the code between them is.

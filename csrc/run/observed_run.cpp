@@ -40,6 +40,7 @@ void ObservedRun::start_block() {
 }
 
 void ObservedRun::stop_block(bool raised) {
+  if (!own_block_) return;  // it did not begin, or has ended
   own_block_.reset();
   if (session_->is_of_parent()) return;
   result_.partial = raised;

@@ -86,7 +86,7 @@ class ModuleHooks:
     def leave_closure(self, closure: object) -> None: ...
 
 def uninterrupted(method: _Method) -> _Method:
-    """Return the same method, in which interrupts wait until it has ended."""
+    """Return the same method, in which signals wait until it has ended."""
 
 class Uninterrupted:
     """Wraps a context manager whose beginning and end are not interrupted."""

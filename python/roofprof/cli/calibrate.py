@@ -74,11 +74,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _kernels_of(path: Path) -> MeasuredKernels:
     from roofprof.predict.calibration import measured_kernels
     from roofprof.profiling.imported import from_trace
+    from roofprof.render.files import opened
     from roofprof.report.report import Report
 
     if path.name.endswith((".csv", ".csv.gz")):
         return measured_kernels.of_table(path)
-    with path.open("rb") as file:
+    with opened(path, "a table, a report or a trace of measured kernels") as file:
         is_report = b'"generator"' in file.read(4096)
     report = Report.from_json(path) if is_report else from_trace(path)
     try:

@@ -13,6 +13,7 @@ from roofprof.cli.shared import (
     Commands,
     add_json_output,
     add_output_options,
+    add_trust,
     check_output,
     files_of,
     output,
@@ -112,6 +113,7 @@ def add_parser(commands: Commands) -> None:
         metavar="TARGET",
         help="the recorded model, as `roofprof profile` takes it: rows get its names and parameters",
     )
+    add_trust(parser)
     parser.add_argument("--args", metavar="ARGS", help="arguments for --model's target, as Python literals")
     parser.add_argument(
         "--input", action="append", metavar="SHAPE", help="for --model: an input, as `roofprof profile` takes it"

@@ -111,7 +111,7 @@ def check_device(device: str) -> None:
 
 def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[..., Any]:
     """Return the target, on its device, in its dtype and mode. Raises CommandError where an input is missing."""
-    model = load_model(arguments.target, arguments.args, arguments.device)
+    model = load_model(arguments.target, arguments.args, arguments.device, trust=arguments.trust)
     if isinstance(model, torch.nn.Module):
         model = moved(model, arguments.target, arguments.device, _dtype(arguments))
         if not isinstance(model, torch.fx.GraphModule):  # an exported one keeps the mode that it was traced in

@@ -344,12 +344,23 @@ def whole_number(text: str) -> int:
     return value
 
 
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add the option without which no saved model is loaded."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="load the target's TorchScript or .pt2 file, which runs what is in it with your rights",
+    )
+
+
 def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the target and its inputs; :mod:`roofprof.cli.profiling` loads it."""
     parser.add_argument(
         "target",
-        help="package.module:callable or file.py:callable (a module, or what makes one); or a TorchScript or .pt2 file",
+        help="package.module:callable or file.py:callable (a module, or what makes one); or, with --trust, a "
+        "TorchScript or .pt2 file",
     )
+    add_trust(parser)
     parser.add_argument(
         "--args",
         metavar="ARGS",

@@ -90,13 +90,19 @@ def parse_args(text: str) -> tuple[list[Any], dict[str, Any]]:
         ) from error
 
 
-def load_model(target: str, args: str | None = None, device: str = "cpu") -> Callable[..., Any]:
+def load_model(target: str, args: str | None = None, device: str = "cpu", *, trust: bool = False) -> Callable[..., Any]:
     """Return the model behind a target: a module, what a callable makes, a TorchScript or a .pt2 file.
 
     args: what the callable is called with, as :func:`parse_args` reads it. On the device meta it makes its model
-    there, so that models larger than this machine's memory can be counted.
+    there, so that models larger than this machine's memory can be counted. trust: load saved models, which are programs
+    that do not look like one: pickles and native code in a .pt2 file, operators that write files in TorchScript.
     """
     given, keywords = parse_args(args) if args is not None else ([], {})
+    if Path(target).is_file() and not target.endswith(".py") and not trust:
+        raise CommandError(
+            f"{target} is a saved model, and loading it runs what is in it with your rights: if you trust those who "
+            "made it, add --trust"
+        )
     if Path(target).is_file() and target.endswith(".pt2"):
         return _load_pt2(target)
     if Path(target).is_file() and not target.endswith(".py"):

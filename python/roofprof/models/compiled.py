@@ -54,14 +54,16 @@ class _AtImport(importlib.abc.MetaPathFinder):
     def add(self, key: object, call: Callable[[], object]) -> None:
         with self._lock:
             self._waiting[key] = call
-            if self not in sys.meta_path:
-                sys.meta_path.insert(0, self)
+            finders = sys.meta_path
+            if finders is not None and self not in finders:  # None: the interpreter ends, and imports nothing more
+                finders.insert(0, self)
 
     def remove(self, key: object) -> None:
         with self._lock:
             self._waiting.pop(key, None)
-            if not self._waiting and self in sys.meta_path:
-                sys.meta_path.remove(self)
+            finders = sys.meta_path
+            if not self._waiting and finders is not None and self in finders:
+                finders.remove(self)
 
     def imported(self) -> None:
         with self._lock:
@@ -311,9 +313,9 @@ class Compilations:
     @contextlib.contextmanager
     def _called_back(self) -> Iterator[None]:
         handler = dynamo().callback_handler
-        handler.register_start_callback(self._start)
-        handler.register_end_callback(self._end)
         try:
+            handler.register_start_callback(self._start)
+            handler.register_end_callback(self._end)
             with _ranges_told(all_are_regions=self.calls_packages):
                 yield
         finally:

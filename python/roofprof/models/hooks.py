@@ -128,9 +128,9 @@ def starts_are_known() -> Iterator[None]:
         finally:
             _pool.starts = False
 
-    threading.Thread.start = start  # type: ignore[method-assign,assignment]
-    ThreadPoolExecutor.submit = submit  # type: ignore[method-assign,assignment]
     try:
+        threading.Thread.start = start  # type: ignore[method-assign,assignment]
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign,assignment]
         yield
     finally:
         if threading.Thread.start is start:
@@ -251,9 +251,9 @@ def through_the_dispatcher() -> Iterator[None]:
         return
     overloads: list[Any] = [definition._opoverload for definition in list(custom_ops.OPDEFS.values())]
     shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
-    for overload, *_ in shortcuts:
-        overload._enable_pyobj_dispatch(enabled=False)
     try:
+        for overload, *_ in shortcuts:
+            overload._enable_pyobj_dispatch(enabled=False)
         yield
     finally:
         for overload, dispatcher, call in shortcuts:
@@ -273,8 +273,8 @@ def _room_for_deep_models() -> Iterator[None]:
     """
     before = sys.getrecursionlimit()
     raised = before + before // 4 + _FRAMES
-    sys.setrecursionlimit(raised)
     try:
+        sys.setrecursionlimit(raised)
         yield
     finally:
         if sys.getrecursionlimit() == raised:  # else the user's code set another one
@@ -285,9 +285,10 @@ def _room_for_deep_models() -> Iterator[None]:
 def unwarned() -> Iterator[None]:
     """Hide torch's warning that a compiled module calls global hooks twice: roofprof's hooks allow for that."""
     before = list(warnings.filters)
-    warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
-    added = [entry for entry in warnings.filters if entry not in before]
+    added: list[object] = []
     try:
+        warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning)
+        added += [entry for entry in warnings.filters if entry not in before]
         yield
     finally:
         for entry in added:

@@ -7,9 +7,13 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from roofprof.render.files import read_whole
 
 NONE = "none"
+_LARGEST_LIST = 2**26  # bytes
+_LARGEST_BATCH = 2**31 - 1
 _DETAILS = Path("capture_traces") / "execution_details.json"
 
 
@@ -54,9 +58,9 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
         return [_found(details.parent / name, 0) for name, _ in _of_rank([(name, 0) for name in names], rank)]
     refuse = f"give the captures by name, or {NONE!r} to go without"
     try:
-        entries = json.loads(details.read_bytes())
-        listed = [(str(one["file"]), int(one.get("batch_size") or 0)) for one in entries]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        entries = json.loads(read_whole(details, _LARGEST_LIST))
+        listed = [(str(one["file"]), _batch(one.get("batch_size"))) for one in entries]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(
             f"{details}: it is not a list of captures, each with 'file' and 'batch_size' "
             f"({type(error).__name__}): {refuse}"
@@ -65,10 +69,17 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
     found = []
     for file, batch in chosen:
         path = details.parent / Path(file).name
-        if not path.is_file():
-            raise ValueError(f"{details}: it names the capture {path.name}, which is not there: {refuse}")
+        if not os.path.isfile(path):  # noqa: PTH113 (it takes any name)
+            raise ValueError(f"{details}: it names the capture {path.name[:200]!r}, which is not there: {refuse}")
         found.append(_found(path, batch))
     return found
+
+
+def _batch(said: Any) -> int:
+    batch = int(said or 0)
+    if not 0 <= batch <= _LARGEST_BATCH:
+        raise ValueError
+    return batch
 
 
 def _found(path: Path, batch: int) -> CaptureFile:
@@ -80,7 +91,7 @@ def _of_rank(listed: list[tuple[str, int]], rank: int) -> list[tuple[str, int]]:
 
     Ranks of one program capture the same graphs, and captures that are not the replays' are noticed later.
     """
-    ranks = [int(said[1]) if (said := re.search(r"rank_?(\d+)", file)) else None for file, _ in listed]
+    ranks = [int(said[1]) if (said := re.search(r"rank_?(\d{1,9})", file)) else None for file, _ in listed]
     if rank < 0:
         return listed
     known = sorted(of for of in ranks if of is not None)

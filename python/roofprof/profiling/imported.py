@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import inspect
 import os
-import stat
 import tempfile
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -24,7 +21,7 @@ from roofprof.profiling import nsight_systems
 from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
 from roofprof.profiling.imported_ranks import merged
 from roofprof.profiling.profiler import count
-from roofprof.render.files import why_not_writable
+from roofprof.render.files import opened, why_not_writable
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings
@@ -231,7 +228,7 @@ def _reader_of(path: Path) -> _C.TraceReader:
     with (
         _refusing(path),
         Progress(text=f"reading {path.name}"),
-        _opened(path, "the file that export_chrome_trace wrote") as file,
+        opened(path, "the file that export_chrome_trace wrote") as file,
     ):
         begin = file.read(len(nsight_systems.MAGIC))
         if begin == nsight_systems.MAGIC:
@@ -246,7 +243,7 @@ def _reader_of(path: Path) -> _C.TraceReader:
 
 def _counted(path: Path) -> _C.NcuOutput:
     reader = _C.NcuReader()
-    with _refusing(path), _opened(path, "what ncu --csv printed") as file:
+    with _refusing(path), opened(path, "what ncu --csv printed") as file:
         while piece := file.read(_PIECE):
             reader.feed(piece)
         return reader.finish()
@@ -261,25 +258,6 @@ def _refusing(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
     except _C.NcuError as error:
         raise ValueError(f"{path}: {error} (roofprof docs ncu#how-to-record)") from None
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({_first_line(error)})") from None
-    except OSError as error:  # one of reading does not name the file
-        error.filename = os.fspath(path)
-        raise
-
-
-@contextmanager
-def _opened(path: Path, wanted: str) -> Iterator[IO[bytes]]:
-    """Yield the file's text, unpacked if its first bytes are gzip's."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(handle)
-        kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or a device"
-        raise ValueError(f"{path}: it is {kind}; give {wanted}")
-    with open(handle, "rb") as file:  # noqa: PTH123
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
-        yield gzip.GzipFile(fileobj=file, mode="rb") if packed else file  # type: ignore[misc]
 
 
 def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -33,10 +34,16 @@ _OF_EMIT_NVTX = re.compile(r", (?:seq|op_id|sizes) = .*", re.DOTALL)
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """Yield the file's events as the text of a trace, piece by piece. Raises ValueError for another database."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    """Yield the file's events as the text of a trace, piece by piece. Raises ValueError for another database.
+
+    Nothing in the file is run: tables alone are read, and no view, virtual table or function. Nothing beside it is
+    read or made.
+    """
+    if Path(f"{path}-wal").exists() and Path(f"{path}-wal").stat().st_size:
+        raise ValueError(f"{path}: a program still writes to it ({path.name}-wal): let it end first")
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     try:
-        tables = _Tables(connection)
+        tables = _Tables(connection, path.stat().st_size)
         if not tables.has("StringIds") or not tables.any_of("KERNEL", "RUNTIME", "MEMCPY"):
             raise ValueError(
                 f"{path}: it is an SQLite database without the tables of Nsight Systems: write it with `nsys export "
@@ -50,22 +57,58 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield text.encode() if first else b",\n" + text.encode()
             first = False
         yield b"]}"
+    except _DamageError as error:
+        raise ValueError(f"{path}: {error}") from None
     except sqlite3.Error as error:
-        raise ValueError(f"{path}: it cannot be read as a database of Nsight Systems ({error})") from None
+        why = {"interrupted": "reading it does not end"}.get(str(error), error)
+        raise ValueError(f"{path}: it cannot be read as a database of Nsight Systems ({why})") from None
     finally:
         connection.close()
+
+
+class _DamageError(Exception):
+    """What no export of Nsight Systems holds."""
+
+
+# Columns of texts; all others have whole numbers.
+_TEXTS = frozenset({"value", "name", "label", "text"})
+_LEAST_ROW = 4  # bytes of a row in the file
+_LONGEST_VALUE = 2**26  # bytes, as of a trace's values
+_STEPS_OF_A_BYTE, _MORE_STEPS = 10, 10**7  # of SQLite's machine, of which a row takes about one for each column
+_STEPS_AT_ONCE = 100_000
+
+
+def _allowed(action: int, _: str | None, __: str | None, ___: str | None, view: str | None) -> int:
+    """Allow to read columns, but not through a view."""
+    reads = {sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA}
+    return sqlite3.SQLITE_OK if action in reads and view is None else sqlite3.SQLITE_DENY
 
 
 class _Tables:
     """The tables of one export, which has those that it has rows for."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, size: int) -> None:
         self._connection = connection
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self._rows_left = size // _LEAST_ROW  # a damaged file may lead to the same rows again and again
+        self._steps_left = _STEPS_OF_A_BYTE * size + _MORE_STEPS
+        if sys.version_info >= (3, 11):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        connection.text_factory = lambda text: text.decode(errors="replace")
+        connection.set_progress_handler(self._too_long, _STEPS_AT_ONCE)
+        connection.set_authorizer(_allowed)
+        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        # SQLite writes this itself; a virtual table's is another.
+        names = [name for name, sql in made if isinstance(sql, str) and sql.startswith("CREATE TABLE ")]
         self._columns = {
-            name: {column[1] for column in connection.execute(f'PRAGMA table_info("{name}")')} for (name,) in names
+            name: {column[1] for column in connection.execute(f'PRAGMA table_info("{name}")')}
+            for name in names
+            if isinstance(name, str) and name.isidentifier()
         }
         self._processes: dict[int, int] = {}
+
+    def _too_long(self) -> bool:
+        self._steps_left -= _STEPS_AT_ONCE
+        return self._steps_left < 0
 
     def has(self, table: str) -> bool:
         return table in self._columns
@@ -94,20 +137,31 @@ class _Tables:
         if batch:
             yield batch
 
-    def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Yield these columns; None where the table lacks one."""
+    def _rows(self, table: str, *columns: str, needed: int = 0) -> Iterator[tuple[Any, ...]]:
+        """Yield these columns; None where the table lacks one. The first ``needed`` ones must have a value."""
         if not self.has(table):
-            return iter(())
+            return
         known = self._columns[table]
         chosen = ", ".join(f'"{column}"' if column in known else "NULL" for column in columns)
-        return self._connection.execute(f'SELECT {chosen} FROM "{table}"')  # noqa: S608
+        kinds = [str if column in _TEXTS else int for column in columns]
+        for row in self._connection.execute(f'SELECT {chosen} FROM "{table}" NOT INDEXED'):  # noqa: S608
+            self._rows_left -= 1
+            if self._rows_left < 0:
+                raise _DamageError("it is damaged: it has more rows than a file of its size can hold")
+            for place, (value, kind) in enumerate(zip(row, kinds, strict=True)):
+                if isinstance(value, kind) or (value is None and place >= needed):
+                    continue
+                held = "nothing" if value is None else f"a value of type {type(value).__name__}"
+                wanted = "a text" if kind is str else "a whole number"
+                raise _DamageError(f"{table}.{columns[place]} holds {held} where Nsight Systems writes {wanted}")
+            yield row
 
     def _activity(self, kind: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        return self._rows(f"CUPTI_ACTIVITY_KIND_{kind}", "start", "end", *columns)
+        return self._rows(f"CUPTI_ACTIVITY_KIND_{kind}", "start", "end", *columns, needed=2)
 
     @cached_property
     def _texts(self) -> dict[int, str]:
-        return dict(self._rows("StringIds", "id", "value"))
+        return dict(self._rows("StringIds", "id", "value", needed=2))
 
     def _correlation(self, process: int | None, correlation: int | None) -> int:
         """Return a number that tells launches of several processes apart."""
@@ -139,7 +193,7 @@ class _Tables:
     def _kinds_of_memory(self) -> dict[int, str]:
         """Return how the file numbers kinds of memory: "CUDA_MEMOPR_MEMORY_KIND_PINNED", in words "Pinned"."""
         rows = self._rows("ENUM_CUDA_MEM_KIND", "id", "name", "label")
-        texts = {number: str(name or label).lower() for number, name, label in rows}
+        texts = {number: (name or label or "").lower() for number, name, label in rows}
         return {number: memory for memory in _MEMORY for number, text in texts.items() if memory.lower() in text}
 
     def _copies(self) -> Iterator[str]:
@@ -166,7 +220,7 @@ class _Tables:
         texts = self._texts
         columns = ("start", "end", "eventType", "text", "textId", "globalTid")
         for begin, end, kind, text, number, thread in self._rows("NVTX_EVENTS", *columns):
-            name = text if isinstance(text, str) else texts.get(number)
+            name = text or texts.get(number)
             if begin is None or end is None or not name or kind not in (_PUSH_POP, _START_END, None):
                 continue
             yield _event("user_annotation", _OF_EMIT_NVTX.sub("", name), begin, end, {}, thread)

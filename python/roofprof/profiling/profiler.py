@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import inspect
+import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -109,6 +112,14 @@ class _Around(threading.local):
         self.make_way: list[Callable[[RooflineProfiler], AbstractContextManager[None]]] = []  # outer before inner
 
 
+def _end_open_blocks() -> None:
+    for profiler in list(RooflineProfiler._open):
+        with contextlib.suppress(Exception):
+            profiler._end_block(raised=True)
+
+
+atexit.register(_end_open_blocks)  # while there is all that this needs
+
 _NOT_COMPILED = (
     "nothing that ran was compiled by torch.compile, and packages do not tell theirs; profile torch.compile(model)"
 )
@@ -139,6 +150,7 @@ class RooflineProfiler(TimesCalls):
     """
 
     _around = _Around()
+    _open: ClassVar[weakref.WeakSet[RooflineProfiler]] = weakref.WeakSet()  # those whose block is open
     # Each is called with any profiler of the process that begins, before it does.
     _watchers: ClassVar[list[Callable[[RooflineProfiler], None]]] = []
 
@@ -311,40 +323,52 @@ class RooflineProfiler(TimesCalls):
 
     # ---- a block
 
+    # Handlers of signals wait while a block begins or ends. What else may raise at any step (another thread by
+    # PyThreadState_SetAsyncExc, a tracer) finds the block known before it is begun, and ends it.
+
     @_C.uninterrupted
     def __enter__(self) -> Self:
+        if sys.is_finalizing():  # in the __del__ of what lived as long as the interpreter: nobody asks for a report
+            return self
         self._begin("block")
         self._locate(self._known.location(self._device), self._counters)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._turn())
+        self._block = block = contextlib.ExitStack()
+        try:
+            self._open.add(self)
+            block.enter_context(self._turn())
             self._observer.session.record_shapes = True
             self._observer.session.hide_script_calls()
-            stack.enter_context(self._observer.compilations.watched())
-            stack.enter_context(self._observer.hooked())
+            block.enter_context(self._observer.compilations.watched())
+            block.enter_context(self._observer.hooked())
             self._run.start_block()
-            self._block = stack.pop_all()
-        return self
+            return self  # noqa: TRY300 (a tracer may raise here, too)
+        except BaseException:
+            self._end_block(raised=True)
+            raise
 
     @_C.uninterrupted
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._end_block(raised=error is not None)
+        try:
+            self._end_block(raised=error is not None)
+        finally:
+            self._end_block(raised=True)  # where something interrupted it
 
+    @_C.uninterrupted
     def __del__(self) -> None:
         """Close a block that nobody can end any more: it would stay open on its thread."""
         if getattr(self, "_block", None) is not None:
-            self._end_dropped_block()
-
-    @_C.uninterrupted
-    def _end_dropped_block(self) -> None:
-        self._end_block(raised=True)
+            self._end_block(raised=True)
 
     def _end_block(self, *, raised: bool) -> None:
-        block, self._block = self._block, None
-        assert block is not None
-        with block:
+        """End the block, unless it has ended: at the interpreter's end that is before those who hold it."""
+        if self._block is None:
+            return
+        with self._block:
             self._run.stop_block(raised=raised)
+        self._open.discard(self)
+        self._block = None
 
     def step(self) -> None:
         """Mark the end of one step of a training or inference loop inside the block."""

@@ -40,10 +40,17 @@ class Region(contextlib.ContextDecorator):
 
     def __enter__(self) -> Self:
         if not torch.compiler.is_compiling():
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
+        try:
             for watcher in watchers:
                 watcher.entered(self)
             self.open()
-        return self
+        except BaseException:  # a signal's handler may raise once it is open, and nobody would close it
+            _C.close_region(self)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -71,8 +78,12 @@ class DeclaredWork:
         if not self._declared:
             _C.declare_work(self._name, self._counts)
         self._declared = False
-        _C.open_work(self._name, self._counts, self)
-        return self
+        try:
+            _C.open_work(self._name, self._counts, self)
+            return self  # noqa: TRY300
+        except BaseException:  # as of a region
+            _C.close_work(self)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

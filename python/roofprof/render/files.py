@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import stat
 import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 # No file of roofprof is larger: a report with a million events has a fifth of it. csrc/core/json/file.h has the same
 # limit.
 LARGEST_FILE = 2**30
+
+# What gzip packed may become that large, or so many times as large as it was: traces and tables become 5 to 45 times as
+# large, and zeros a thousand times.
+ALWAYS_UNPACKED = 2**28
+MOST_GROWTH = 100
 
 
 def of_rank(path: Path, rank: int | None) -> Path:
@@ -67,6 +77,58 @@ def content_of(file: BinaryIO, largest: int = LARGEST_FILE) -> bytes:
     if size > largest:
         raise OSError(errno.EFBIG, f"it has {size:,} bytes, and no such file has more than {largest:,}")
     return content
+
+
+@contextmanager
+def opened(path: Path, wanted: str) -> Iterator[BinaryIO]:
+    """Open a regular file of any size to read it in pieces, unpacked if its first bytes are gzip's.
+
+    Raises ValueError, one sentence, for another kind of file (``wanted`` says what to give), and while it is read for
+    one that is damaged or becomes far too large. Raises OSError naming the file.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or a device"
+            raise ValueError(f"{path}: it is {kind}; give {wanted}")
+        with open(handle, "rb") as file:  # noqa: PTH123
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            yield cast("BinaryIO", io.BufferedReader(_Unpacked(file))) if packed else file
+    except _GrowsError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        why = str(error).strip() or type(error).__name__
+        raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({why})") from None
+    except OSError as error:  # one of reading does not name the file
+        error.filename = os.fspath(path)
+        raise
+
+
+class _GrowsError(Exception):
+    """What is unpacked becomes too large."""
+
+
+class _Unpacked(io.RawIOBase):
+    """The unpacked content of a file, up to the limit."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = gzip.GzipFile(fileobj=file, mode="rb")
+        self._most = max(ALWAYS_UNPACKED, MOST_GROWTH * os.fstat(file.fileno()).st_size)
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count = self._file.readinto(buffer)
+        self._size += count
+        if self._size > self._most:
+            raise _GrowsError(
+                f"it is packed by gzip and becomes more than {MOST_GROWTH} times as large, which no such file does"
+            )
+        return count
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

@@ -33,20 +33,21 @@ class SharedChange:
     def __init__(self, change: Callable[[], contextlib.AbstractContextManager[object]]) -> None:
         self._change = change
         self._lock = lock_of_process()
-        self._users = 0
+        self._users: set[object] = set()
         self._made = contextlib.ExitStack()
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         """Make the change for the first that enters, and undo it after the last that leaves."""
-        with self._lock:
-            if self._users == 0:
-                self._made.enter_context(self._change())
-            self._users += 1
-        try:
+        user = object()
+        try:  # something may raise at any step
+            with self._lock:
+                if not self._users:
+                    self._made.enter_context(self._change())
+                self._users.add(user)
             yield
         finally:
             with self._lock:
-                self._users -= 1
-                if self._users == 0:
+                self._users.discard(user)
+                if not self._users:
                     self._made.close()

@@ -133,7 +133,17 @@ def test_the_command_line_takes_a_saved_program(tmp_path, capsys):
     path = tmp_path / "program.pt2"
     torch.export.save(torch.export.export(Net(), (x(),)), path)
     roofs().save(tmp_path / "roofs.json")
-    profile = ["profile", str(path), "--input", "2x8", "--ceilings", str(tmp_path / "roofs.json"), "--repeat", "1"]
+    profile = [
+        "profile",
+        str(path),
+        "--trust",
+        "--input",
+        "2x8",
+        "--ceilings",
+        str(tmp_path / "roofs.json"),
+        "--repeat",
+        "1",
+    ]
     assert cli.main([*profile, "--json", str(tmp_path / "report.json")]) == 0
     report = roofprof.Report.from_json(tmp_path / "report.json")
     assert facts(report) == facts(roofprof.count(Net(), x()))

@@ -1,9 +1,13 @@
 """The files of every command: what it reads stays as it is, and each that it writes is one of its own."""
 
 import argparse
+import io
 import itertools
 import os
+import signal
+import socket
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -191,3 +195,89 @@ def test_what_is_written_last_time_is_replaced_and_devices_hold_nothing(capsys):
 
 def test_what_is_not_there_is_said_first(capsys):
     assert "No such file" in refused(["show", "absent.json", "--json", "absent.json"], capsys)
+
+
+def make_pipe(path):
+    os.mkfifo(path)
+
+
+def make_device(path):
+    path.symlink_to("/dev/zero")
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.fixture(name="patience")
+def _patience():
+    """Ends a command that waits for what a pipe never sends."""
+
+    def end(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+SAVED = [("profile", "saved.pt2 --trust --input 1x3"), ("import", "t.json --model saved.pt2 --trust --input 1x3")]
+READERS = [(name, line) for name, (line, _) in LINES.items() if "." in line]
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_device, make_socket, Path.mkdir])
+@pytest.mark.parametrize(("name", "line"), READERS + SAVED)
+def test_no_command_reads_what_is_no_regular_file(name, line, make, capsys, patience):
+    command = {"sweep": ["predict", "--sweep"], "trace": ["trace", "-o", "t.svg"]}.get(name, [name])
+    Path("t.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}]}')
+    for read in dict.fromkeys(read_by(line)):
+        kept = Path(read).rename("kept")
+        make(Path(read))
+        assert main([*command, *line.split()]) == 2, read
+        out, said = capsys.readouterr()
+        assert (out, said.count("\n"), "fault of roofprof" in said) == ("", 1, False), read
+        Path(read).rmdir() if make is Path.mkdir else Path(read).unlink()
+        kept.rename(read)
+
+
+@pytest.mark.parametrize("line", ["profile saved.ts --input 1x3", *(f"{name} {line}" for name, line in SAVED)])
+def test_a_saved_model_is_loaded_only_when_it_is_trusted(line, capsys):
+    Path("t.json").write_text("{}")
+    with_pickle("saved.pt2")
+    script("saved.ts")
+    assert "add --trust" in refused(line.replace(" --trust", "").split(), capsys)
+    assert not Path("ran").exists()
+
+
+def test_what_is_trusted_is_loaded(capsys):
+    script("saved.ts")
+    assert main(["profile", "saved.ts", "--trust", "--input", "1x3", "--count", "--json", "-"]) == 0
+    assert '"params": 16' in capsys.readouterr().out
+    with_pickle("saved.pt2")
+    main(["profile", "saved.pt2", "--trust", "--input", "1x3", "--count"])
+    assert Path("ran").exists()  # so the question is no empty one
+
+
+class Pickled:
+    def __reduce__(self):
+        return os.mkdir, ("ran",)
+
+
+def with_pickle(name):
+    """Write an exported program whose weights hold a pickle that runs a command."""
+    program = torch.export.export(torch.nn.Linear(3, 4), (torch.rand(1, 3),))
+    torch.export.save(program, name)
+    bomb = io.BytesIO()
+    torch.save(Pickled(), bomb)
+    with zipfile.ZipFile(name) as whole:
+        parts = {part: whole.read(part) for part in whole.namelist()}
+    with zipfile.ZipFile(name, "w") as whole:
+        for part, content in parts.items():
+            whole.writestr(part, bomb.getvalue() if content.startswith(b"PK") else content)
+
+
+def script(name):
+    torch.jit.save(torch.jit.script(torch.nn.Linear(3, 4)), name)

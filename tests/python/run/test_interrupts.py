@@ -1,7 +1,11 @@
-"""Ctrl-C at any step of Python code leaves nothing behind: an interrupt is put before each step, one after another."""
+"""What raises at any step of Python code leaves nothing behind: it is put before each step, one after another."""
 
+import _thread
+import asyncio
+import contextlib
 import gc
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -14,14 +18,49 @@ from torch.optim import optimizer as optimizers
 from roofprof import _C
 
 
+class ElapsedError(Exception):
+    pass
+
+
+def elapsed(*_):
+    raise ElapsedError
+
+
 @pytest.fixture(autouse=True)
 def interrupts():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGALRM: elapsed, signal.SIGUSR1: lambda *_: None}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-def interrupted_at(step, work):
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+def timer():
+    signal.raise_signal(signal.SIGALRM)
+
+
+def two_signals():
+    signal.raise_signal(signal.SIGUSR1)
+    signal.raise_signal(signal.SIGALRM)
+
+
+def other_thread():
+    _thread.interrupt_main()
+
+
+def exception():
+    """As of a tracer, or of PyThreadState_SetAsyncExc: it cannot wait, and may cut short what removes hooks."""
+    raise ElapsedError
+
+
+COMING = [ctrl_c, timer, two_signals, other_thread, exception]
+
+
+def interrupted_at(step, work, come=ctrl_c):
     """Whether ``work()`` had so many steps of roofprof's and the standard library's Python code."""
     left = step
     came = False
@@ -37,7 +76,7 @@ def interrupted_at(step, work):
             if left == 0:
                 sys.settrace(None)
                 came = True
-                signal.raise_signal(signal.SIGINT)
+                come()
                 return None
             left -= 1
         return trace
@@ -45,7 +84,7 @@ def interrupted_at(step, work):
     sys.settrace(trace)
     try:
         work()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ElapsedError):
         assert came
     finally:
         sys.settrace(None)
@@ -81,18 +120,23 @@ def count(model, x):
     return lambda: prof.count(x)
 
 
+def handlers():
+    return [signal.getsignal(number) for number in sorted(signal.valid_signals())]
+
+
+@pytest.mark.parametrize("come", COMING)
 @pytest.mark.parametrize("door", [block, count])
-def test_an_interrupt_at_any_step_leaves_nothing_behind(door):
+def test_an_interrupt_at_any_step_leaves_nothing_behind(door, come):
     model, x = nn.Linear(4, 4), torch.ones(1, 4)
     door(model, x)()
     before = hooks()
-    handler = signal.getsignal(signal.SIGINT)
+    handlers_before = handlers()
     step = 0
-    while interrupted_at(step, door(model, x)):
-        assert hooks() == before, step
-        assert signal.getsignal(signal.SIGINT) is handler
+    while interrupted_at(step, door(model, x), come):
+        assert hooks() == before or come is exception, step
+        assert handlers() == handlers_before
         assert profiler(model).count(x).total.macs == 16, step  # the thread is inside of no block
-        step += 1
+        step += 1 if come is ctrl_c else 9  # each takes a while
     assert step > 50
 
 
@@ -121,3 +165,96 @@ def test_an_interrupt_waits_for_what_holds_it():
         pytest.fail("it is raised by now")
     assert came == ["the end"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def held(work):
+    """Do it where signals wait."""
+
+    class Some:
+        @_C.uninterrupted
+        def method(self):
+            work()
+
+    Some().method()
+
+
+@pytest.mark.parametrize("where", ["begins", "ends"])
+@pytest.mark.parametrize("come", [ctrl_c, timer, two_signals, other_thread])
+def test_signals_wait_for_a_block_to_begin_and_to_end(come, where, monkeypatch):
+    """They are raised in the block and after it, not in its beginning and end."""
+    done = []
+
+    def turn(now):
+        if now == where:
+            come()
+        done.append(now)
+
+    class Turn:
+        def __enter__(self):
+            turn("begins")
+
+        def __exit__(self, *_):
+            turn("ends")
+
+    prof = profiler(nn.Linear(4, 4))
+    monkeypatch.setattr(prof, "_turn", Turn)
+    with pytest.raises((KeyboardInterrupt, ElapsedError)):
+        with prof:
+            done.append("inside")
+            assert where == "ends", "it is raised by now"
+        pytest.fail("it is raised by now")
+    assert done == ["begins", "inside", "ends"]
+    assert prof.report()
+
+
+def test_an_event_loop_hears_once_of_a_signal():
+    heard = []
+
+    async def work():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: heard.append(1))
+        held(lambda: signal.raise_signal(signal.SIGUSR1))
+        await asyncio.sleep(0.05)
+
+    asyncio.run(work())
+    assert heard == [1]
+
+
+def test_a_handler_that_is_set_meanwhile_stays():
+    held(lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN))
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGALRM) is elapsed
+
+
+def test_timers_that_raise_at_any_time_leave_the_thread_free():
+    model, x = nn.Linear(4, 4), torch.ones(1, 4)
+    for window in range(300):
+        with contextlib.suppress(ElapsedError):
+            signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + window % 100))
+            try:
+                with profiler(model):
+                    model(x)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+ENDS = {
+    "a block": "p.__enter__()",
+    "a code": "p.__enter__(); sys.exit(3)",
+    "a thread": "t = threading.Thread(target=p.__enter__); t.start(); t.join()",
+    "a daemon": "\ndef work():\n    with p: time.sleep(99)\nthreading.Thread(target=work, daemon=True).start()\n"
+    "while p._block is None: time.sleep(0.01)",
+    "a generator": "\ndef work():\n    with p: yield\nw = work(); next(w)",
+    "__del__": "\nclass D:\n    def __del__(self, p=p):\n        with p: pass\nd = D()",
+    "a late handler": "p.__enter__(); atexit.register(lambda: p.__exit__(None, None, None))",
+    "at once": "p.__enter__(); os._exit(5)",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_open_block_does_not_disturb_the_end_of_the_interpreter(how):
+    program = (
+        "import atexit, os, sys, threading, time, torch, roofprof\n"
+        "m = torch.nn.Linear(4, 4); p = roofprof.RooflineProfiler(m)\n" + ENDS[how]
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == ({"a code": 3, "at once": 5}.get(how, 0), "", "")

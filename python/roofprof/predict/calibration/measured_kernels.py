@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roofprof import _report
+from roofprof.render.files import opened
 
 if TYPE_CHECKING:
     from roofprof.report.report import Report
@@ -25,6 +26,8 @@ _DTYPES = {
 }
 _MOST = 2**30
 _CALLS = 25  # of one module
+_MOST_PRODUCTS = 100_000  # each is counted
+_LONGEST_LINE = 2**16
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def of_table(path: Path) -> MeasuredKernels:
     """
     try:
         measured = _rows_of(path)
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}: it is no table in CSV: {error}") from None
     if not measured:
         raise ValueError(f"{path}: no row has a type that a product can be measured in: {', '.join(_DTYPES)}")
@@ -90,9 +93,8 @@ def of_table(path: Path) -> MeasuredKernels:
 
 def _rows_of(path: Path) -> dict[str, dict[tuple[int, int, int], float]]:
     measured: dict[str, dict[tuple[int, int, int], float]] = {}
-    how: dict[str, Any] = {"newline": "", "encoding": "utf-8-sig"}
-    with gzip.open(path, "rt", **how) if path.suffix == ".gz" else path.open(**how) as text:
-        lines = csv.DictReader(text)
+    with opened(path, "a table of measured kernels") as file:
+        lines = csv.DictReader(_lines_of(io.TextIOWrapper(file, newline="", encoding="utf-8-sig"), path))
         names = lines.fieldnames = [name.strip() for name in lines.fieldnames or []]
         unit = next((name for name in TIMES if name in names), None)
         dtype_column = next((name for name in ("dtype", "gemm_dtype") if name in names), None)
@@ -117,7 +119,18 @@ def _rows_of(path: Path) -> dict[str, dict[tuple[int, int, int], float]]:
             dtype = _DTYPES.get(name, name)
             if dtype in _DTYPES.values():
                 measured.setdefault(dtype, {})[sizes] = seconds
+            if sum(map(len, measured.values())) > _MOST_PRODUCTS:
+                raise ValueError(f"{path}: it has more than {_MOST_PRODUCTS:,} products: give a part of them")
     return measured
+
+
+def _lines_of(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    number = 0
+    while line := text.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) == _LONGEST_LINE:
+            raise ValueError(f"{path}: line {number} has {_LONGEST_LINE:,} characters or more, which no table has")
+        yield line
 
 
 def products(measured: dict[str, dict[tuple[int, int, int], float]]) -> MeasuredKernels:
