@@ -96,6 +96,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"modules-added", NoteLevel::warning, "Modules that were added while the model ran have no rows."},
     {"forward-not-called", NoteLevel::info,
      "Other methods of a module ran, but not its forward: its row has no calls."},
+    {"weights-used-elsewhere", NoteLevel::info,
+     "No call of a module was seen, but others used its parameters: the work is in their rows."},
     {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},
     {"within-region", NoteLevel::info, "The report is of what ran within one region alone."},
     // Compiled models and TorchScript
