@@ -219,7 +219,11 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
 struct Uncalled {
   std::vector<std::string> dead;        // nothing of them was used
   std::vector<std::string> other_ways;  // other methods of theirs ran
+  std::vector<std::string> used;        // others read their parameters
 };
+
+// An embedding is often a table alone, and its rows are no work.
+bool is_table(const Module& module) { return module.type.find("Embedding") != std::string::npos; }
 
 // A Dropout whose rate a fused operator reads, an Identity: not calling them leaves nothing out.
 bool is_idle_by_nature(const Module& module) {
@@ -248,11 +252,20 @@ Uncalled uncalled_modules(const ProfileData& data) {
     if (ran[first_place(id)] || ran_inside[id]) ran_inside[parent] = true;
     if (used[first_place(id)] || used_inside[id]) used_inside[parent] = true;
   }
+  // torch's own modules use the parameters of those inside without a call (nn.MultiheadAttention).
+  const auto is_used_by_torch = [&](std::size_t id) {
+    auto around = modules[id].parent;
+    while (around >= 0 && !ran[first_place(index_of(around))]) around = modules[index_of(around)].parent;
+    return around >= 0 && modules[index_of(around)].forward_of_torch;
+  };
   Uncalled uncalled;
   for (std::size_t id = 0; id < modules.size(); ++id) {
     const Module& module = modules[id];
     const bool pseudo = id == kOutside || id == kOptimizer;
     if (pseudo || !module.has_forward || !module.calls_visible || ran[first_place(id)]) continue;
+    const bool is_used = module.parameters_read && !module.parameters_tied && module.same_as < 0;
+    if (is_used && !ran_inside[id] && module.compiled_region < 0 && !is_table(module) && !is_used_by_torch(id))
+      uncalled.used.push_back(module.path);
     // The user's own code may well call the model's parts.
     if (ran_inside[id] && !module.forward_of_torch && id != kModel) uncalled.other_ways.push_back(module.path);
     if (!used[first_place(id)] && !used_inside[id] && !is_idle_by_nature(module)) uncalled.dead.push_back(module.path);
@@ -286,6 +299,12 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
     add_note(coverage.notes, "forward-not-called",
              "forward not called (other methods were): " + listed(topmost_of(uncalled.other_ways), kNamed),
              uncalled.other_ways);
+  }
+  if (!uncalled.used.empty()) {
+    add_note(coverage.notes, "weights-used-elsewhere",
+             "no call of these modules was seen, but others used their parameters, and have that work in their rows: " +
+                 listed(uncalled.used, kNamed),
+             uncalled.used);
   }
   // A merged profile may be partial because ranks are missing.
   const auto* merged = data.merged();

@@ -34,6 +34,7 @@ void for_each_member(Of<Module>, Visitor&& visit) {
   visit("calls_visible", &Module::calls_visible, Written::unless_default);
   visit("forward_of_torch", &Module::forward_of_torch, Written::unless_default);
   visit("parameters_read", &Module::parameters_read, Written::unless_default);
+  visit("parameters_tied", &Module::parameters_tied, Written::unless_default);
   visit("inferred", &Module::inferred, Written::unless_default);
   visit("same_as", &Module::same_as, Written::unless_default);
   visit("compiled_region", &Module::compiled_region, Written::unless_default);

@@ -98,6 +98,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
      "Weights are packed, and nothing tells how many: the modules that hold them have no figures of parameters."},
     {"forward-not-called", NoteLevel::info,
      "Other methods of a module ran, but not its forward: its row has no calls."},
+    {"weights-used-elsewhere", NoteLevel::info,
+     "No call of a module was seen, but others used its parameters: the work is in their rows."},
     {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},
     {"within-region", NoteLevel::info, "The report is of what ran within one region alone."},
     // Compiled models and TorchScript

@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include "bindings.h"
+#include "doors.h"
 #include "fingerprint.h"
 #include "hooks.h"
 #include "machine/cpu/environment.h"
@@ -68,6 +69,7 @@ void bind_session(py::module_& module) {
           [](ModuleHooks& hooks, ModuleId place, const py::dict& facts) { hooks.update(place, read_module(facts)); },
           py::arg("place"), py::arg("facts"))
       .def("tell_reads", &ModuleHooks::tell_reads)
+      .def_readonly("came_by_door", &ModuleHooks::came_by_door)
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_method",
@@ -111,6 +113,22 @@ void bind_session(py::module_& module) {
            [](ModuleHooks& hooks, const py::object& closure) { return hooks.session()->enter_closure(closure.ptr()); })
       .def("leave_closure",
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
+
+  py::class_<Doors>(module, "Doors")
+      .def(py::init([](const py::list& places) {
+             std::vector<DoorPlace> read;
+             for (const auto& place : places) {
+               const auto [type, name, is_forward] = place.cast<std::tuple<py::object, py::str, bool>>();
+               read.push_back({type, name, is_forward});
+             }
+             return std::make_unique<Doors>(std::move(read));
+           }),
+           py::arg("places"))
+      .def("open", &Doors::open, py::arg("session"))
+      .def("close", &Doors::close)
+      .def("hold", &Doors::hold)
+      .def("release", &Doors::release);
+  module.def("set_caller_at_doors", &set_caller_at_doors, py::arg("caller"));
 
   py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(module, "OuterCalls")
       .def(py::init<py::object, py::object>(), py::arg("begin"), py::arg("end"))

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "doors.h"
 #include "fingerprint.h"
 #include "hooks.h"
 #include "observe/numpy_exchange.h"
@@ -175,11 +176,15 @@ bool is_deferred(PyObject* output) {
 }
 
 PyObject* module_enters(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  if (count > 0) bound<ModuleHooks>(self).enter(arguments[0]);
+  if (count > 0) {
+    announce_by_hook(arguments[0]);
+    bound<ModuleHooks>(self).enter(arguments[0]);
+  }
   Py_RETURN_NONE;
 }
 
 PyObject* module_leaves(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count > 0) forget_announced(arguments[0]);
   if (count == 4) bound<ModuleHooks>(self).leave(arguments[0], arguments[1], arguments[2], arguments[3]);
   // torch leaves the keywords out where it calls a hook after forward raised.
   if (count == 3) bound<ModuleHooks>(self).leave(arguments[0], arguments[1], nullptr, arguments[2]);
@@ -223,16 +228,24 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
   for (const auto& row : tree_->modules) session_->setup.parents.push_back(row.parent);
 }
 
-void ModuleHooks::enter(PyObject* module) {
-  if (!session_->active()) return;
+bool ModuleHooks::enter(PyObject* module) {
+  if (!session_->active()) return false;
   const auto& state = observe::thread_state();
   if (!wrapped_.empty() && !state.frames.empty()) {
     const auto wrapper = wrapped_.find(state.frames.back().token);
-    if (wrapper != wrapped_.end() && wrapper->second == module) return;  // the same call
+    if (wrapper != wrapped_.end() && wrapper->second == module) return false;  // the same call
   }
   auto place = index().place_of(module, state.frames);
   if (!place && adopt(module)) place = index().place_of(module, state.frames);
-  if (place && is_counted(module, *place)) session_->enter(*place, module);
+  if (!place) return false;
+  return is_counted(module, *place) ? session_->enter(*place, module) : *place == kModel;
+}
+
+bool ModuleHooks::enter_around(PyObject* module, const void* token) {
+  const auto& state = observe::thread_state();
+  if (!state.is_observed() || state.is_paused()) return false;
+  const auto place = index().place_of(module, state.frames);
+  return place && session_->enter(*place, token, observe::FrameKind::method);
 }
 
 bool ModuleHooks::is_counted(PyObject* module, ModuleId place) {

@@ -37,9 +37,15 @@ class ModuleHooks {
  public:
   explicit ModuleHooks(std::shared_ptr<const PlacedModules> tree);
 
-  void enter(PyObject* module);
+  // Returns whether leave() is due after the call.
+  bool enter(PyObject* module);
   // `arguments` and `keywords` may be null, `output` None where the module raised.
   void leave(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output);
+
+  // Enter and leave the code of a module around its calls, on an observed thread; enter_around() returns whether
+  // leave_around() is due.
+  bool enter_around(PyObject* module, const void* token);
+  void leave_around(const void* token) { session_->leave(token); }
 
   // Makes a call of `wrapper` one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
   void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);
@@ -63,6 +69,7 @@ class ModuleHooks {
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);
 
+  bool came_by_door = false;  // a call of a module that torch's hooks did not report
   // Tensor sizes are recorded on each call while this is on.
   bool record_shapes = false;
   const std::shared_ptr<observe::Session>& session() const { return session_; }

@@ -18,6 +18,7 @@ import torch
 from roofprof import _C
 from roofprof.models import inductor
 from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks, dynamo
+from roofprof.models.doors import doors_of, own_call
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
@@ -125,13 +126,16 @@ class Observer:
         self.packages = Packages(tree, self.session, tree.once(compiled_places))
         self.compilations.calls_packages = self.packages.in_compiled
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
+        self._doors = _C.Doors(tree.once(doors_of))
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
         """Report every call of a module in here to the session."""
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
-        hooks = global_hooks(self.session, self.tokens, self.compilations.kept_from)
+        # Without any such call in the counting pass there is none in the others.
+        doors = self._doors if self.session.record_shapes or self.session.came_by_door else None
+        hooks = global_hooks(self.session, self.tokens, doors, self.compilations.kept_from)
         # torch would compile code again that calls a package, because it is called through roofprof's function.
         hidden = self.packages.in_compiled and not self.compilations.eager
         packages: contextlib.AbstractContextManager[None] = (
@@ -288,7 +292,8 @@ class Target:
     def call_in_scope(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call the model in its own row, or the code around it."""
         session = self._observer.session
-        is_module = isinstance(self.model, torch.nn.Module) or is_package(self.model)
+        model = self.model
+        is_module = (isinstance(model, torch.nn.Module) and own_call(type(model)) is None) or is_package(model)
         if self.of_model and not is_module:
             session.enter_method() if self._observer.model else session.enter_model()
         result = self.model(*args, **kwargs)

@@ -14,6 +14,7 @@ from torch.nn.modules import module as nn_module
 from torch.nn.parameter import is_lazy
 
 import roofprof
+from roofprof.models.doors import told_by_doors
 from roofprof.state.snapshot import StateSnapshot
 
 
@@ -115,11 +116,13 @@ def global_hooks(
 
     with_kwargs: ``after`` gets the keyword arguments before the output; always_call: also after a call that raised.
     """
+    by_door = after if with_kwargs else lambda module, args, _, output: after(module, args, output)
     handles = [nn_module.register_module_forward_hook(after, with_kwargs=with_kwargs, always_call=always_call)]
     if before is not None:
         handles.append(nn_module.register_module_forward_pre_hook(before))
     try:
-        yield
+        with told_by_doors(before, by_door, always_call=always_call):
+            yield
     finally:
         for handle in handles:
             handle.remove()
@@ -196,6 +199,30 @@ def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.Abstrac
 def path_in_report(path: str) -> str:
     """Return the path that reports have for a place: they leave out torch.compile's wrappers."""
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
+
+
+class TreeBefore:
+    """A model's modules before calls that may replace, delete or add some: its report has rows of these."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self.places = dict(named_places(model))
+        self._children = {id(module): dict(module.named_children()) for module in self.places.values()}
+
+    def children(self, module: torch.nn.Module) -> dict[str, torch.nn.Module]:
+        """Return the modules that were directly inside by name, and after them what was added under other names."""
+        before = self._children.get(id(module), {})
+        return before | {name: child for name, child in module.named_children() if name not in before}
+
+    def parameters(self, module: torch.nn.Module) -> list[torch.nn.Parameter]:
+        """Return the parameters of a module and of all that is inside by :meth:`children`, each once."""
+        pending, seen, found = [module], {id(module)}, {}
+        while pending:
+            one = pending.pop()
+            found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
+            inside = [child for child in self.children(one).values() if id(child) not in seen]
+            seen |= {id(child) for child in inside}
+            pending += reversed(inside)
+        return list(found.values())
 
 
 def named_places(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from torch import nn
@@ -94,14 +94,14 @@ class Figures:
 
     def params(self, module: nn.Module) -> int:
         """Return the number of parameters on this rank, experts' included."""
-        others, experts, _ = parameters_by_expert(module)
+        others, experts, _ = parameters_by_expert(self._macs.tree.parameters(module))
         return others + experts
 
 
-def parameters_by_expert(module: nn.Module) -> tuple[int, int, int]:
-    """Return the parameters of no expert, of this rank's experts, of all ranks' experts ("ep_size_4": four ranks)."""
+def parameters_by_expert(parameters: Iterable[nn.Parameter]) -> tuple[int, int, int]:
+    """Return how many are of no expert, of this rank's experts, of all ranks' experts ("ep_size_4": four ranks)."""
     others = experts = of_all_ranks = 0
-    for parameter in module.parameters():
+    for parameter in parameters:
         count = 0 if nn.parameter.is_lazy(parameter) else parameter.numel()
         prefix, _, ranks = str(getattr(parameter, "group_name", "")).rpartition("_")
         if prefix == "ep_size" and ranks.isdecimal() and int(ranks):
@@ -274,7 +274,7 @@ def _engine_lines(model: nn.Module, engine: Any) -> list[str]:
 
 
 def _parameter_lines(model: nn.Module, figures: Figures, engine: Any) -> list[str]:
-    others, _, of_all_ranks = parameters_by_expert(model)
+    others, _, of_all_ranks = parameters_by_expert(model.parameters())
     others *= engine.mp_world_size if engine else 1
     of_all_ranks *= _expert_tensor_parallelism(model, engine) if engine and engine.has_moe_layers else 0
     lines = [line("params per GPU", params_to_string(figures.params(model)))]

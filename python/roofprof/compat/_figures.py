@@ -15,7 +15,7 @@ from torch import nn
 
 import roofprof
 from roofprof import GroupRow
-from roofprof.compat._call import attributes, global_hooks, named_places
+from roofprof.compat._call import TreeBefore, attributes, global_hooks
 
 # ---- weights for each element, of all calls of one operator in one module
 
@@ -135,15 +135,15 @@ class ModuleFigures:
     def __init__(
         self, model: nn.Module, ignored: Collection[type[nn.Module]] | None = None, *, leave_out: bool = False
     ) -> None:
-        self._model = model
         self._ignored = frozenset(ignored or ())
         self._leave_out = leave_out
         self._own: Counter[int] = Counter()  # by id of the module
         self.replaced: dict[int, int] = {}  # by id: the count that replaces that of the subtree
+        self.tree = TreeBefore(model)
 
     def add(self, report: roofprof.Report, convention: Handle) -> None:
         """Add the forward's ops in the model by ``convention``, which gets the calls of one op and dtype at a time."""
-        places = dict(named_places(self._model))
+        places = self.tree.places
         for group in report.group("phase", "module", "op", "dtype"):
             phase, path, operator, _ = group.keys
             if phase != "forward" or path.startswith(_PATHS_OUTSIDE):
@@ -172,7 +172,7 @@ class ModuleFigures:
             return self.replaced[id(module)]
         own = self._own[id(module)]
         return (own * share(module) if share and own else own) + sum(
-            self._sum(child, share, seen) for child in module.children()
+            self._sum(child, share, seen) for child in self.tree.children(module).values()
         )
 
 
@@ -189,9 +189,10 @@ def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_e
         return str(model)
 
 
-def trainable_parameters(module: nn.Module) -> int:
-    """Return the number of elements of trainable parameters, each parameter once."""
-    return sum(one.numel() for one in module.parameters() if one.requires_grad and not nn.parameter.is_lazy(one))
+def trainable_parameters(of: nn.Module | Iterable[nn.Parameter]) -> int:
+    """Return the number of elements of trainable parameters, of a module each once."""
+    parameters = of.parameters() if isinstance(of, nn.Module) else of
+    return sum(one.numel() for one in parameters if one.requires_grad and not nn.parameter.is_lazy(one))
 
 
 # ---- the time that each module's forward takes by the host's clock; the clock waits for the device at both ends

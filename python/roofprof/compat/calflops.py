@@ -209,7 +209,11 @@ class _Figures:
 
     def of(self, module: nn.Module) -> tuple[int, int, int]:
         if not self._is_sparse:
-            return trainable_parameters(module), self._macs.of(module), self._flops.of(module)
+            return (
+                trainable_parameters(self._macs.tree.parameters(module)),
+                self._macs.of(module),
+                self._flops.of(module),
+            )
         params = _stored(module, recurse=True)[0]
         return params, self._macs.of(module, _share_stored), self._flops.of(module, _share_stored)
 

@@ -26,6 +26,7 @@ from roofprof.compat._call import (
     input_of_shape,
     keywords,
     require_module,
+    undone,
     unfused,
     warn_once,
 )
@@ -244,9 +245,11 @@ def get_model_profile(  # noqa: PLR0913, PLR0917 (the original's parameters)
     """Return (flops, MACs, params) of one call in eval mode: strings ("3.64 G", "1.81 GMACs", "11.69 M"), or ints.
 
     input_shape: the shape of one tensor, in place of args and kwargs; args may also be a tensor or a dict alone.
-    mode: "forward" calls the model, "generate" its ``generate``. warm_up: calls before the one that is profiled.
+    mode: "forward" calls the model, "generate" its ``generate``. warm_up: calls before the one that is profiled, whose
+        changes of the model are undone.
     ignore_modules: as ``ignore_list`` of :meth:`FlopsProfiler.start_profile`; the rest is
-    :meth:`FlopsProfiler.print_model_profile`'s. Each module's own mode comes back; the model's exception comes through.
+        :meth:`FlopsProfiler.print_model_profile`'s. Each module's own mode comes back; the model's exception comes
+        through.
     """
     require_module(model)
     positional = input_of_shape(model, input_shape) if input_shape is not None else as_arguments(args)
@@ -256,8 +259,9 @@ def get_model_profile(  # noqa: PLR0913, PLR0917 (the original's parameters)
     call = call_of(model, mode)
     profiler = FlopsProfiler(model)
     with evaluating(model):
-        for _ in range(warm_up):
-            call(*positional, **named)
+        with undone(model, positional, named) if warm_up > 0 else contextlib.nullcontext():
+            for _ in range(warm_up):
+                call(*positional, **named)
         try:
             profiler._profile_call(call, positional, named, ignore_modules)
             totals = profiler.get_total_flops(), profiler.get_total_macs(), profiler.get_total_params()

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import roofprof
 from roofprof.compat import _figures as each
 from roofprof.compat._call import (
+    TreeBefore,
     after_each_call,
     attributes,
     evaluating,
@@ -249,6 +250,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
     warn_once("ptflops.get_model_complexity_info", _CONVENTION)
     kind = FLOPS_BACKEND(getattr(backend, "value", backend))
     args, kwargs = _inputs(model, input_res, input_constructor)
+    tree = TreeBefore(model)
     out = sys.stdout if ost is None else ost
     units: dict[str, Any] = {"units": flops_units, "precision": output_precision}
     custom = dict(custom_modules_hooks or {})
@@ -266,7 +268,7 @@ def get_model_complexity_info(  # noqa: PLR0913, PLR0917 (the original's paramet
         if print_per_layer_stat:
             facts = _Facts(model, figures, batch, frozenset(ignore_modules), units, param_units)
             out.write(printed(model, facts, keep_empty=True) + "\n")
-    params = trainable_parameters(model)  # now that lazy ones have their sizes
+    params = trainable_parameters(tree.parameters(model))  # now that lazy ones have their sizes
     if not as_strings:
         return macs, params
     return flops_to_string(macs, **units), params_to_string(params, param_units, output_precision)
@@ -356,10 +358,13 @@ class _Facts:
     ) -> None:
         self._figures, self._batch, self._ignored = figures, batch, ignored
         self._units, self._param_units = units, param_units
-        self._macs, self._params = max(figures.of(model) / batch, 1), max(trainable_parameters(model), 1)
+        self._macs, self._params = max(figures.of(model) / batch, 1), max(self._trainable(model), 1)
+
+    def _trainable(self, module: nn.Module) -> int:
+        return trainable_parameters(self._figures.tree.parameters(module))
 
     def __call__(self, module: nn.Module) -> list[str]:
-        params = 0 if type(module) in self._ignored else trainable_parameters(module)
+        params = 0 if type(module) in self._ignored else self._trainable(module)
         macs = self._figures.of(module) / self._batch
         return [
             params_to_string(params, self._param_units, self._units["precision"]),

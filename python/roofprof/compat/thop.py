@@ -44,12 +44,12 @@ from torch import nn
 import roofprof
 from roofprof import GroupRow
 from roofprof.compat._call import (
+    TreeBefore,
     after_each_call,
     attributes,
     evaluating,
     keywords,
     log_gaps,
-    named_places,
     positional,
     require_module,
     unfused,
@@ -246,7 +246,8 @@ class _Tally:
 
     def __init__(self, model: nn.Module, custom: Mapping[type[nn.Module], CustomOp]) -> None:
         self._custom = custom
-        self._places = dict(named_places(model))
+        self._tree = TreeBefore(model)
+        self._places = self._tree.places
         self._own: Counter[int] = Counter()  # by id of the module
         self._replaced: dict[int, float] = {}
         self._modules_seen: set[int] = set()
@@ -282,7 +283,7 @@ class _Tally:
         self._modules_seen.add(id(module))
         macs, params = float(self._own[id(module)]), float(self._new_parameters(module))
         info: LayerInfo = {}
-        for name, child in module.named_children():
+        for name, child in self._tree.children(module).items():
             info[name] = self.layer(child)
             macs += info[name][0]
             params += info[name][1]

@@ -39,6 +39,7 @@ from roofprof.compat._call import (
     positional,
     random_tensor,
     require_module,
+    undone,
     unfused,
     warn_once,
 )
@@ -192,13 +193,17 @@ class _Layers:
 
     def __init__(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._first = next((x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)), None)
+        # A module that torch.compile wraps takes the place of its wrapper, which stands above it.
+        places = {path_in_report(path): module for path, module in named_places(model)}
         # None of the columns needs roofs, so none are measured.
         profiler = roofprof.RooflineProfiler(model, warmup=1, repeat=3, counters="off", ceilings=roofprof.Ceilings())
         with evaluating(model), unfused(), torch.no_grad():
-            report = profiler.run(*args, **kwargs)
+            # A run has the figures of its later calls, which do other work where the first one changes the modules.
+            with undone(model, args, kwargs):
+                report = roofprof.count(model, *args, **kwargs)
+            timed = profiler.run(*args, **kwargs)
+        self._times = {row.path: (row.time, row.self_time) for row in timed.rows}
         self._rows = {row.path: row for row in report.rows}
-        # A module that torch.compile wraps takes the place of its wrapper, which stands above it.
-        places = {path_in_report(path): module for path, module in named_places(model)}
         self._modules = {path: module for path, module in places.items() if path in self._rows}
         self._subtrees: defaultdict[str, list[str]] = defaultdict(list)
         for path in self._modules:
@@ -242,7 +247,7 @@ class _Layers:
         return [self._with_share(rows[path], seconds[path], total) for path in order]
 
     def _time(self, path: str, *, alone: bool) -> float | None:
-        return self._rows[path].self_time if alone else self._rows[path].time
+        return self._times.get(path, (None, None))[alone]
 
     def _with_share(self, row: StatRow, seconds: float | None, total: float) -> StatRow:
         share = None if seconds is None or not total else seconds / total

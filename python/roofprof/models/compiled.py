@@ -351,7 +351,7 @@ class Compilations:
                 self._call_without_hooks(module)
             if found and self._missed is not None:
                 self._missed(found[-1])
-            self._hooks.suspend()
+            self._hooks.suspend(traced=True)
             if self._session is not None:
                 self._session.pause()
 

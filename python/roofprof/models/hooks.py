@@ -171,8 +171,8 @@ class ModuleHooks:
             (nn_module._global_forward_hooks_always_called, after.id),
         ]
 
-    def suspend(self) -> None:
-        """Take the hooks off, until as many resume()."""
+    def suspend(self, *, traced: bool = False) -> None:  # noqa: ARG002
+        """Take the hooks off, until as many resume(). ``traced``: torch traces the code that runs meanwhile."""
         self._suspended.append([(table, key, table.pop(key)) for table, key in self._tables if key in table])
 
     def resume(self) -> None:
@@ -189,6 +189,42 @@ class ModuleHooks:
             handle.remove()
         for table, key in self._tables:
             table.pop(key, None)
+
+
+class _HooksAndDoors(ModuleHooks):
+    """These hooks, and the doors by which calls come that torch does not announce."""
+
+    def __init__(self, session: _C.ModuleHooks, tokens: TokenCalls, doors: _C.Doors | None) -> None:
+        super().__init__(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
+        self._session = session
+        self._doors = doors
+
+    def register(self) -> None:
+        super().register()
+        self._open_doors()
+
+    def suspend(self, *, traced: bool = False) -> None:
+        super().suspend(traced=traced)
+        if self._doors is not None:
+            self._doors.hold()
+            if traced:
+                self._doors.close()
+
+    def resume(self) -> None:
+        if self._doors is not None:
+            self._doors.release()
+        if self in self.registered:
+            self._open_doors()
+        super().resume()
+
+    def remove(self) -> None:
+        if self._doors is not None:
+            self._doors.close()
+        super().remove()
+
+    def _open_doors(self) -> None:
+        if self._doors is not None:
+            self._doors.open(self._session)
 
 
 def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
@@ -210,9 +246,13 @@ def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
 def global_hooks(
     session: _C.ModuleHooks,
     tokens: TokenCalls,
+    doors: _C.Doors | None,
     kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:
-    """Report every call of a module and every step of an optimizer to the session."""
+    """Report every call of a module and every step of an optimizer to the session.
+
+    ``doors``: of the model's classes; None where calls that torch does not announce need not be seen.
+    """
 
     # torch passes to the step the arguments that a pre-hook returns.
     def enter_optimizer(
@@ -227,7 +267,7 @@ def global_hooks(
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
-    modules = ModuleHooks(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
+    modules = _HooksAndDoors(session, tokens, doors)
     with contextlib.ExitStack() as made:
         made.callback(modules.remove)
         modules.register()

@@ -34,7 +34,8 @@ Count = Callable[[torch.export.ExportedProgram, tuple[Any, ...], dict[str, Any]]
 """Counts one call of a program, and returns the report's JSON."""
 
 _ARCHIVE = "torch.export.pt2_archive._package"
-_FACTS = {"type", "has_forward", "forward_of_torch", "parameters_read", "params", "param_bytes", "buffer_bytes"}
+_FACTS = {"type", "has_forward", "forward_of_torch", "parameters_read", "parameters_tied"}
+_FACTS |= {"params", "param_bytes", "buffer_bytes"}
 _FACTS_OF_A_CALL = {"input_shapes", "output_shapes", "output_bytes"}
 _SHAPES_KEPT = 16  # of a call, as roofprof's hooks keep them
 

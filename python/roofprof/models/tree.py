@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import types
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -128,6 +130,7 @@ class ModelTree:
             "calls_visible": True,
             "forward_of_torch": forward_of_torch,
             "parameters_read": False,
+            "parameters_tied": False,
             "inferred": False,
             "same_as": self._first_places.get(id(module), -1),
             "compiled_region": -1,
@@ -296,7 +299,8 @@ def model_tree(model: object) -> ModelTree:
     """Return the tree of a module, or of any callable (a tree of one place)."""
     tree = ModelTree()
     module = module_of(model)
-    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None)
+    of_torch = module is not None and has_forward_of_torch(module)
+    tree.add("", name_of(model) or "NoneType", -1, module, has_forward=model is not None, forward_of_torch=of_torch)
     tree.add_wrapper(model, module, 0)
     tree.add("(outside)", "", -1, None, has_forward=False)
     tree.add("(optimizer)", "", -1, None, has_forward=False)
@@ -370,14 +374,22 @@ def name_of(model: object) -> str:
 
 
 def changed_facts(before: ModelTree, now: ModelTree) -> dict[int, dict[str, Any]]:
-    """Return the facts that have changed, by place: lazy modules get their type and sizes in their first call."""
+    """Return the facts that have changed, by place: lazy modules get their type and sizes in their first call.
+
+    Where a call replaced or deleted a module, it and all around it keep the facts of what was called.
+    """
     if now is before:
         return {}
-    latest = {facts["path"]: facts for facts in now.modules}
+    latest = {facts["path"]: (facts, module) for facts, module in zip(now.modules, now.objects, strict=True)}
+    gone = set[int]()  # places, parents after what they hold
+    for place in range(len(before.modules) - 1, -1, -1):
+        facts = before.modules[place]
+        if place in gone or latest.get(facts["path"], (facts, None))[1] is not before.objects[place]:
+            gone |= {place, facts["parent"]}
     return {
-        place: latest[facts["path"]]
+        place: latest[facts["path"]][0]
         for place, facts in enumerate(before.modules)
-        if latest.get(facts["path"], facts) != facts
+        if place not in gone and latest[facts["path"]][0] != facts
     }
 
 
@@ -436,6 +448,7 @@ class _Open:
         packed = packed_in(module) | unpacked_in(module)
         is_packed = bool(packed) or any(map(_has_quant_state, parameters))
         tree.has_packed_weights = tree.has_packed_weights or is_packed
+        self.own = {id(p) for p in parameters}
         self.parameters: Tensors = {**{id(p): p for p in parameters}, **packed}
         self.parameters |= {key: PackedTensor(*sizes) for key, sizes in packages.sizes_in(module).items()}
         if is_packed and not sizes_of(self.parameters, {})["params_known"]:
@@ -454,6 +467,7 @@ class _Open:
 def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
     """Add everything below the model, and the sizes of each subtree. It may be nested deeper than Python's calls."""
     around = [_Open(tree, 0, model)]
+    own_parameters = {id(model): around[0].own}  # by module
     while around:
         parent = around[-1]
         name, given = next(parent.children, ("", None))
@@ -481,6 +495,11 @@ def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
         )
         tree.add_wrapper(given, child, place)
         around.append(_Open(tree, place, child))
+        own_parameters[id(child)] = around[-1].own
+    owners = Counter(itertools.chain.from_iterable(own_parameters.values()))
+    for facts, module in zip(tree.modules, tree.objects, strict=True):
+        own = own_parameters.get(id(module), ())
+        facts["parameters_tied"] = bool(own) and all(owners[parameter] > 1 for parameter in own)
 
 
 def _has_forward(module: torch.nn.Module) -> bool:

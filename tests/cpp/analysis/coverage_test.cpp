@@ -130,10 +130,35 @@ TEST(Coverage, WhatWasUsedInOtherWaysIsNotDead) {
   builder.time(stage, {}, 1);
   const testing::Derived report = builder.derived();
   EXPECT_EQ(report.coverage().uncalled_modules, std::vector<std::string>{"head"});
-  ASSERT_EQ(report.coverage().notes.size(), 1U);
+  ASSERT_EQ(report.coverage().notes.size(), 2U);
+  EXPECT_EQ(report.coverage().notes[1].code, "weights-used-elsewhere");
+  EXPECT_EQ(report.coverage().notes[1].where, (std::vector<std::string>{"projection", "table"}));
   EXPECT_EQ(report.coverage().notes[0].code, "forward-not-called");
   EXPECT_EQ(report.coverage().notes[0].where, (std::vector<std::string>{"backbone", "backbone.block"}));
   EXPECT_EQ(report.coverage().notes[0].text, "forward not called (other methods were): backbone");
+}
+
+TEST(Coverage, ModulesWhoseParametersOthersUseAreNamed) {
+  ProfileBuilder builder;
+  const ModuleId user = builder.module("user", "User");
+  const ModuleId used = builder.module("user.used", "Linear", user);
+  const ModuleId table = builder.module("user.table", "Embedding", user);
+  const ModuleId tied = builder.module("user.tied", "Linear", user);
+  const ModuleId compiled = builder.module("user.compiled", "Linear", user);
+  const ModuleId attention = builder.module("attention", "MultiheadAttention");
+  const ModuleId of_torch = builder.module("attention.projection", "Linear", attention);
+  const ModuleId called = builder.module("called", "Linear");
+  const auto at = [&](ModuleId id) -> Module& { return builder.data.modules[index_of(id)]; };
+  for (const ModuleId id : {used, table, tied, compiled, of_torch, called}) at(id).parameters_read = true;
+  at(tied).parameters_tied = true;
+  at(compiled).compiled_region = user;
+  at(attention).forward_of_torch = true;
+  for (const ModuleId id : {kModel, user, attention, called}) builder.time(id, {}, 1);
+  const testing::Derived report = builder.derived();
+  EXPECT_TRUE(report.coverage().uncalled_modules.empty());
+  ASSERT_EQ(report.coverage().notes.size(), 1U);
+  EXPECT_EQ(report.coverage().notes[0].code, "weights-used-elsewhere");
+  EXPECT_EQ(report.coverage().notes[0].where, (std::vector<std::string>{"user.used"}));
 }
 
 TEST(Coverage, AnythingAboveItsRoofByMoreThanTheSpreadIsFlagged) {
