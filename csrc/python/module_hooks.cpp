@@ -224,7 +224,7 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
 }
 
 void ModuleHooks::enter(PyObject* module) {
-  if (!session_->active()) return;
+  if (!session_->active() || session_->between_steps()) return;
   const auto& state = observe::thread_state();
   if (!wrapped_.empty() && !state.frames.empty()) {
     const auto wrapper = wrapped_.find(state.frames.back().token);

@@ -60,6 +60,16 @@ class StepWindow:
         self.in_step = False
         return self.has_all
 
+    def leave_steps(self) -> None:
+        """Say that what comes is in no step, until :meth:`enter_steps`."""
+        if self.is_open and self.profiler is not None:
+            self.profiler._run.leave_steps()
+
+    def enter_steps(self) -> None:
+        """End what :meth:`leave_steps` began."""
+        if self.is_open and self.profiler is not None:
+            self.profiler._run.enter_steps()
+
     def end(self, error: BaseException | None = None) -> None:
         """Close an open window. After an exception the report has what came before it, marked partial."""
         if not self.is_open:
