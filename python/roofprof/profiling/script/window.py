@@ -137,7 +137,6 @@ class Window:
         self._is_unseen = False  # no call tells when the next step begins: a call that is of none ends at its return
         self._is_new = False  # the step that ended last has no successor yet
         self._by_backward = False  # steps end with a backward, as no optimizer steps
-        self._is_between = False  # what runs is in no step
         self._between: Counter[str] = Counter()  # calls in no step while the window is open, by type
 
     def __enter__(self) -> Self:
@@ -240,7 +239,7 @@ class Window:
             if self._local.__dict__.pop("leaves", False):
                 self._begin_step()
             is_open = self._try.is_open and threading.get_ident() == self._thread
-            in_step = is_open and self._open_phase == TRAIN and not self._warms_up and not self._is_between
+            in_step = is_open and self._open_phase == TRAIN and not self._warms_up and not self._try.is_between
             if first_node is not None:
                 number = self.training.add_call(seen, kind, first_node, in_step=in_step)
                 if is_open and self._open_phase == GRAD:
@@ -390,16 +389,13 @@ class Window:
             self._stop_here()
             return
         window.leave_steps()
-        self._is_between = True
         self._between[seen.type] += 1
 
     def _begin_step(self) -> None:
         """Begin the next step if it has not begun, and perhaps the window with it; or end the window."""
         window = self._try
-        if window.is_open and not self._is_new:
-            window.enter_steps()
-        self._is_between = False
         if not self._is_new:
+            window.enter_steps()
             return
         if window.is_open and window.in_step and not self._warms_up and window.end_step():
             self._end_window()
