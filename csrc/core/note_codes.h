@@ -63,6 +63,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"prediction-ranks", NoteLevel::info, "What the ranks of a prediction do, and what is assumed of them."},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     {"window-phase", NoteLevel::info, "Which calls of the program `roofprof run` profiled: of training or evaluation."},
+    {"between-steps", NoteLevel::info,
+     "Modules that ran between the steps of training, or in them without a backward: where their work is."},
     // Reports of traces
     {"launched-before", NoteLevel::warning,
      "Kernels were launched before a trace began: they are in no row, and how long they took."},

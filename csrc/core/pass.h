@@ -111,7 +111,7 @@ struct Pass {
   std::vector<Clock> clocks;
   std::vector<RegionClock> regions;
   bool crossings_known = false;  // of all ops
-  Work after_last_step;          // what of the work came after the last step of a block
+  Work outside_steps;            // what of the work was in no step of a block: between them, or after the last
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code

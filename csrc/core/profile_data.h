@@ -269,7 +269,7 @@ struct ModuleCounters {
 // The number of steps of a block that get times; all are counted.
 inline constexpr std::size_t kStepsTimed = 10'000;
 
-// What a block did after its last step.
+// What a block did outside of its steps: after the last one, or between them.
 struct AfterSteps {
   std::int64_t wall_ns = 0;  // by the host's clock
   Work work;

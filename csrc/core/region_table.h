@@ -17,6 +17,9 @@ namespace roofprof {
 // The longest name of a region, in bytes: a profile keeps the names, and repeats them in each path below.
 inline constexpr std::size_t kLongestName = 1000;
 
+// The region of what a block does between its steps.
+inline constexpr std::string_view kBetweenSteps = "(between steps)";
+
 // Returns the region that a range of torch's profiler opens (torch.profiler.record_function): its name, "(data
 // loading)" for a DataLoader's. Empty for ranges that torch opens itself; a name that is longer than kLongestName is
 // cut.

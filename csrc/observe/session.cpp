@@ -64,6 +64,8 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   marker_.store(marker, std::memory_order_relaxed);
   own_op_elsewhere_.store(false, std::memory_order_relaxed);
   steps_marked_.store(0, std::memory_order_relaxed);
+  between_steps_.store(false, std::memory_order_relaxed);
+  left_steps_.store(false, std::memory_order_relaxed);
   process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
   auto memory = setup.measures_memory ? std::make_shared<Allocations>() : nullptr;
@@ -137,7 +139,11 @@ Pass Session::collect(double ns_per_tick) {
       op.calls += bucket.calls;
       op.work += bucket.total_work();
       op.time_ns = op.time_ns.value_or(0) + to_ns(bucket.ticks);
-      if (steps > 0 && bucket.step == steps) pass.after_last_step += bucket.work_of_step();
+      if (left_steps_ && regions_.is_open(bucket.key.owner.region, kBetweenSteps)) {
+        pass.outside_steps += bucket.total_work();
+      } else if (steps > 0 && bucket.step == steps) {
+        pass.outside_steps += bucket.work_of_step();
+      }
     }
     table->add_clocks(clocks);
     for (const auto& [id, clock] : table->regions()) {
@@ -280,6 +286,16 @@ void Session::mark_step() {
   steps_marked_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (boundaries_) boundaries_->step();
+}
+
+void Session::leave_steps() {
+  if (between_steps_.exchange(true, std::memory_order_relaxed)) return;
+  left_steps_.store(true, std::memory_order_relaxed);
+  open_region(kBetweenSteps, &between_steps_);
+}
+
+void Session::enter_steps() {
+  if (between_steps_.exchange(false, std::memory_order_relaxed)) close_region(&between_steps_);
 }
 
 std::shared_ptr<Allocations> Session::memory() {

@@ -135,6 +135,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Notes that a step of this pass's block has ended.
   void mark_step();
+  // Say that what this thread does is no step's, until the next one begins: it is in the region kBetweenSteps, and
+  // modules have no calls meanwhile.
+  void leave_steps();
+  void enter_steps();
+  bool between_steps() const { return between_steps_.load(std::memory_order_relaxed); }
   std::int64_t steps_marked() const { return steps_marked_.load(std::memory_order_relaxed); }
 
   // Keeps a call of a graph for the pass (graph_calls.h).
@@ -185,6 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::int64_t started_steady_ns_ = 0;  // the same by std::chrono::steady_clock
   std::atomic<std::uint64_t> pass_{0};
   std::atomic<std::int64_t> steps_marked_{0};
+  std::atomic<bool> between_steps_{false};
+  std::atomic<bool> left_steps_{false};     // in this pass
   std::uint32_t process_ = forks_so_far();  // that the pass began in
   std::uint64_t start_ = 0;                 // which of all sessions' starts its pass began with
   std::mutex mutex_;                        // guards what follows; never taken per op

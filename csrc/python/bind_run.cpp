@@ -262,6 +262,8 @@ void bind_run(py::module_& module) {
           "stop_block", [](PythonRun& self, bool raised) { self.run.stop_block(raised); }, py::arg("raised"),
           Unlocked())
       .def("step", [](PythonRun& self) { self.run.step(); })
+      .def("leave_steps", [](PythonRun& self) { self.run.leave_steps(); })
+      .def("enter_steps", [](PythonRun& self) { self.run.enter_steps(); })
       .def(
           "count",
           [](PythonRun& self, const py::object& target) {

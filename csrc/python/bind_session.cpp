@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include "backward_runs.h"
 #include "bindings.h"
 #include "doors.h"
 #include "fingerprint.h"
@@ -135,6 +136,16 @@ void bind_session(py::module_& module) {
       .def("forget", &OuterCalls::forget)
       .def_property_readonly("enter_hook", [](const py::object& self) { return OuterCalls::enter_hook(self); })
       .def_property_readonly("leave_hook", [](const py::object& self) { return OuterCalls::leave_hook(self); });
+
+  py::class_<BackwardRuns, std::unique_ptr<BackwardRuns, py::nodelete>>(module, "BackwardRuns")
+      .def(py::init([] { return &BackwardRuns::instance(); }))
+      .def("watch", &BackwardRuns::watch)
+      .def("ignore", &BackwardRuns::ignore)
+      .def("add", &BackwardRuns::add, py::arg("first"))
+      .def("reached", &BackwardRuns::reached, py::arg("call"))
+      .def("forget_before", &BackwardRuns::forget_before, py::arg("call"))
+      .def_property_readonly("next_node", [](const BackwardRuns& /*self*/) { return BackwardRuns::next_node(); })
+      .def_property_readonly("nodes", &BackwardRuns::nodes);
 
   module.def("uninterrupted", &uninterrupted, py::arg("method"));
   py::class_<Uninterrupted>(module, "Uninterrupted")

@@ -217,7 +217,8 @@ bool OuterCalls::enter(PyObject* module, PyObject* arguments) {
   }
   const Uncompiled uncompiled(set_eval_frame_);
   const py::set before(pre_hooks_);
-  const auto matters = py::reinterpret_steal<py::object>(PyObject_CallOneArg(begin_.ptr(), module));
+  const auto matters =
+      py::reinterpret_steal<py::object>(PyObject_CallFunctionObjArgs(begin_.ptr(), module, arguments, nullptr));
   if (!matters) return false;
   if (PyObject_IsTrue(matters.ptr()) != 1) return true;
   call = {this, module, 0, reinterpret_cast<PyObject*>(PyEval_GetFrame())};

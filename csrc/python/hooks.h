@@ -83,7 +83,7 @@ class Uninterrupted {
 // which would compile it, too.
 class OuterCalls {
  public:
-  // `begin(module)` returns whether the call matters; `end(module)` is called after a call that does.
+  // `begin(module, arguments)` returns whether the call matters; `end(module)` is called after a call that does.
   OuterCalls(pybind11::object begin, pybind11::object end);
 
   // Returns false with Python's error set where `begin` raised. Hooks that `begin` registered are called for this call

@@ -229,7 +229,7 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
 }
 
 bool ModuleHooks::enter(PyObject* module) {
-  if (!session_->active()) return false;
+  if (!session_->active() || session_->between_steps()) return false;
   const auto& state = observe::thread_state();
   if (!wrapped_.empty() && !state.frames.empty()) {
     const auto wrapper = wrapped_.find(state.frames.back().token);

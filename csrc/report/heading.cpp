@@ -13,6 +13,7 @@
 #include "core/median.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
+#include "core/region_table.h"
 #include "report/tables.h"
 #include "report/units.h"
 
@@ -76,8 +77,8 @@ std::string environment_text(const Environment& environment, std::string_view na
   return "";
 }
 
-// Something was done after a block's last step.
-bool goes_on_after_steps(const Runs& runs) { return runs.after_steps && runs.after_steps->work != Work{}; }
+// Something was done outside of a block's steps.
+bool goes_on_outside_steps(const Runs& runs) { return runs.after_steps && runs.after_steps->work != Work{}; }
 
 std::string scope_words(const ProfileData& data) {
   const std::string steps = counted(data.runs.steps, "step", "steps");
@@ -90,14 +91,16 @@ std::string scope_words(const ProfileData& data) {
   if (data.part) return fmt::format("within {}, in {}", data.part->region, data.mode == "block" ? "a block" : call);
   if (data.mode != "block") return std::string(call);
   if (data.runs.steps == 0) return "a block";
-  return "a block of " + steps + (goes_on_after_steps(data.runs) ? " and what came after" : "");
+  if (!goes_on_outside_steps(data.runs)) return "a block of " + steps;
+  const bool between = std::ranges::find(data.regions, kBetweenSteps, &RegionPath::name) != data.regions.end();
+  return "a block of " + steps + (between ? " and what ran between them" : " and what came after");
 }
 
 // "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart, or it is not
 // known what came after them.
 std::string step_words(const Report& report) {
   const Runs& runs = report.data().runs;
-  const bool goes_on = goes_on_after_steps(runs);
+  const bool goes_on = goes_on_outside_steps(runs);
   if (!runs.after_steps || (runs.steps < 2 && !goes_on)) return "";
   const AfterSteps& after = *runs.after_steps;
   const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(runs.steps); };

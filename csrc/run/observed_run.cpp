@@ -146,7 +146,7 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   if (setting.timed()) runs.step_ns = result.steps.times_ns();
   if (runs.steps > 0) {
     const auto& block = observed.counting;
-    runs.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.after_last_step};
+    runs.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.outside_steps};
   }
   observed.environment = environment_of(setting.device);
   observed.ceilings = roofs.ceilings;

@@ -60,6 +60,15 @@ class ObservedRun {
     result_.steps.step();
     session_->mark_step();
   }
+  // Say that what comes is no step's, until the next one begins.
+  void leave_steps() {
+    result_.steps.leave();
+    session_->leave_steps();
+  }
+  void enter_steps() {
+    session_->enter_steps();
+    result_.steps.enter();
+  }
   // A run is the counting call alone, and then further ones where they can be timed. These throw as the loop's
   // functions do.
   void count(RunTarget& target);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/note_codes.h"
@@ -62,28 +63,31 @@ class RunTarget {
 
 // The steps of a block: how many, and how long each took.
 
-// A step lasts from the end of the one before it, the first from the start, by the host's clock: nothing waits for a
-// device meanwhile.
+// A step lasts from the end of the one before it, the first from the start, without what was between them, by the
+// host's clock: nothing waits for a device meanwhile.
 class StepClock {
  public:
   void start() {
     times_ns_.reserve(kStepsTimed);  // a step's end neither waits for memory nor fails
     last_ = Clock::now();
-    began_ = last_;
   }
   // A step has ended.
   void step() {
-    const auto now = Clock::now();
+    leave();
+    enter();
     ++count_;
     if (times_ns_.size() < kStepsTimed) {
-      times_ns_.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_).count());
+      times_ns_.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(in_step_).count());
     }
-    last_ = now;
+    total_ += std::exchange(in_step_, {});
   }
+  // Until enter(), time is in no step.
+  void leave() { in_step_ += Clock::now() - last_; }
+  void enter() { last_ = Clock::now(); }
 
   std::int64_t count() const { return count_; }
   // Returns the time of all steps together.
-  std::int64_t total_ns() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(last_ - began_).count(); }
+  std::int64_t total_ns() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(total_).count(); }
   // Returns the times of the first kStepsTimed steps.
   const std::vector<std::int64_t>& times_ns() const { return times_ns_; }
 
@@ -92,7 +96,8 @@ class StepClock {
 
   std::int64_t count_ = 0;
   std::vector<std::int64_t> times_ns_;
-  Clock::time_point began_, last_;
+  Clock::time_point last_;
+  Clock::duration in_step_{}, total_{};
 };
 
 // The number of calls that are not timed where the caller gives none.

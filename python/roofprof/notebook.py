@@ -184,7 +184,7 @@ class _Magic:
         return report
 
     def _show(self, report: Report, window: Window, arguments: argparse.Namespace) -> None:
-        from roofprof.profiling.script.window import named
+        from roofprof.profiling.script.calls import named
         from roofprof.render.plots.notebook import html
 
         requested = arguments.skip is not None or arguments.steps is not None

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from roofprof.report.report import Report
 
 _DESCRIPTION = """\
-Runs a program unchanged, as `python SCRIPT ARGUMENTS` does, and profiles some steps of the torch.nn module that does
-the work: that with the most time in calls from outside of all modules. A step lasts from one call of it to the next,
-so it has the backward and the optimizer too. Then the program goes on at full speed. The exit code is the program's;
-the report is written as soon as these steps are over, else when the program has ended, also by an exception or an
-interrupt. All steps are of one phase, training or evaluation. Options of roofprof stand before the script.
+Runs a program unchanged, as `python SCRIPT ARGUMENTS` does, and profiles some steps of its torch.nn modules: of those
+that it trains, with forward, backward and optimizer, else of calls of the one with the most time in calls from outside
+of all modules. Then the program goes on at full speed. The exit code is the program's; the report is written as soon
+as these steps are over, else when the program has ended, also by an exception or an interrupt. All steps are of one
+phase, training or evaluation. Options of roofprof stand before the script.
 """
 
 
@@ -45,7 +45,7 @@ def add_parser(commands: Commands) -> None:
         "--model", metavar="NAME", help="a variable of the program, a class, or Class[1], its second object"
     )
     parser.add_argument(
-        "--skip", type=whole_number, metavar="N", help="calls before those that are profiled (default: 3, or fewer)"
+        "--skip", type=whole_number, metavar="N", help="steps before those that are profiled (default: 3, or fewer)"
     )
     parser.add_argument(
         "--steps", type=whole_number, default=10, metavar="N", help="how many are profiled (default: 10)"
@@ -53,7 +53,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--phase",
         choices=("train", "eval"),
-        help="calls in training mode with gradients, or others (default: training, if the program trains)",
+        help="steps that a backward is in, or others (default: training, if the program trains)",
     )
     parser.add_argument("--stop", action="store_true", help="end the program after them")
     add_output_options(parser)
@@ -74,8 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
     arguments.csv = arguments.csv and of_rank(arguments.csv, rank)
     check_output(arguments, [*files_of(arguments.script), *files_of_environment()])
+    from roofprof.profiling.script.calls import named
     from roofprof.profiling.script.program import run_program
-    from roofprof.profiling.script.window import Window, named, why_nothing
+    from roofprof.profiling.script.window import Window, why_nothing
 
     written = _Written(arguments, rank)
     window = Window(
@@ -95,9 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         say(why_nothing(window, arguments.skip))
         return code or 2
     if others := window.others():
+        between = " or (between steps)" if any(row.path == "(between steps)" for row in report.rows) else ""
         say(
-            f"{named(others)} ran too: their work is in (outside), or not counted if it was on another thread; --model "
-            "chooses another module"
+            f"{named(others)} ran too: their work is in (outside){between}, or not counted if it was on another "
+            "thread; --model chooses another module"
         )
     if not rank:  # the tables of all ranks are alike: one is printed
         print_text(table(report, arguments))
@@ -120,10 +122,12 @@ class _Written:
         if report is None or report is self._report:
             return report
         self._report = report
-        calls = "call" if window.profiled == 1 else "calls"
-        phase = "training" if window.profiled_phase == "train" else "evaluation"
+        what, phase = {"train": ("step", " in training"), "eval": ("call", " in evaluation")}.get(
+            window.profiled_phase or "", ("call", "")
+        )
+        number = f"{window.profiled} {what}{'' if window.profiled == 1 else 's'}"
         rank = "" if self._rank is None else f" on rank {self._rank}"
-        say(f"profiled {window.profiled} {calls} of {report.model} in {phase}{rank}")
+        say(f"profiled {number}{f' of {report.model}' if report.model else ''}{phase}{rank}")
         files = argparse.Namespace(**vars(self._arguments))
         if not _is_here(self._folder):  # the names are relative to the folder where the command was given
             files.json, files.csv = self._folder / files.json, files.csv and self._folder / files.csv

@@ -23,6 +23,7 @@ class StepWindow:
         self._seen = 0  # steps that ended
         self._marked = 0  # of them, those in the window
         self.in_step = False
+        self.is_between = False  # what runs is in no step
         self.done = False  # there is nothing left to profile
 
     @property
@@ -59,6 +60,18 @@ class StepWindow:
         self._marked += 1
         self.in_step = False
         return self.has_all
+
+    def leave_steps(self) -> None:
+        """Say that what comes is in no step, until :meth:`enter_steps`."""
+        if self.is_open and self.profiler is not None and not self.is_between:
+            self.is_between = True
+            self.profiler._run.leave_steps()
+
+    def enter_steps(self) -> None:
+        """End what :meth:`leave_steps` began."""
+        if self.is_open and self.profiler is not None and self.is_between:
+            self.is_between = False
+            self.profiler._run.enter_steps()
 
     def end(self, error: BaseException | None = None) -> None:
         """Close an open window. After an exception the report has what came before it, marked partial."""

@@ -109,7 +109,7 @@ def test_the_programs_own_arguments_are_its_own(script, capsys):
 def test_without_a_wish_there_is_a_report_of_any_number_of_steps(script, steps, calls, capsys):
     assert main(["run", str(script), "--steps", str(steps)]) == 0
     assert report().row("").calls == calls
-    assert f"profiled {calls} call" in capsys.readouterr().err
+    assert f"profiled {calls} step" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,16 @@ def test_files_are_where_the_command_was_given(script, tmp_path):
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_modules_beside_the_profiled_one_are_named(script, capsys):
+def test_modules_beside_the_trained_one_have_rows(script):
     beside = TRAIN.replace("loss_of(model(x)", "critic(torch.rand(1, 4)); loss_of(model(x)")
     script.write_text(beside)
+    assert main(["run", "--skip", "2", "--steps", "4", "train.py"]) == 0
+    assert report().row("model").calls == report().row("critic").calls == 4
+    assert report().row("critic").macs == 4 * 4
+
+
+def test_modules_beside_the_profiled_one_are_named(script, capsys):
+    script.write_text(TWO)
     assert main(["run", "--skip", "1", "--steps", "4", "train.py"]) == 0
     said = capsys.readouterr().err
     assert re.search(r"\w+ \(\d+\) ran too: their work is in \(outside\), or not counted if", said)
