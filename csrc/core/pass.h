@@ -117,6 +117,7 @@ struct Pass {
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
   std::set<ModuleId> uncertain_places;          // modules with several places: it is unknown which one was called
   bool ops_elsewhere = false;                   // on threads that no scope was open on
+  std::int64_t threads_inside = 0;              // other threads that were inside modules when the pass ended
   std::map<std::string, std::string> failures;  // op -> why its cost could not be computed
   std::optional<MemorySeen> memory;             // empty where nobody asked
   std::shared_ptr<const DeviceTrace> device;    // what devices did meanwhile, where they were traced

@@ -211,6 +211,11 @@ std::vector<Note> notes_on_counting(const Pass& counting) {
              "ops ran on other threads, outside of the model's modules: they are not counted, because they may belong "
              "to other code");
   }
+  if (const auto threads = counting.threads_inside; threads > 0) {
+    add_note(notes, "calls-under-way",
+             (threads == 1 ? std::string("1 other thread was") : std::to_string(threads) + " other threads were") +
+                 " inside of modules when it ended: these calls are counted, with the work that was done by then");
+  }
   if (counting.unknown_backward_nodes > 0) {
     add_note(notes, "forward-not-known",
              std::to_string(counting.unknown_backward_nodes) +

@@ -15,6 +15,7 @@ class EventIds;
 class ParameterReads;
 class ReuseLog;
 class SequenceRing;
+class StablePlaces;
 
 // Lent while the thread has frames of the session open.
 struct Lent {
@@ -27,6 +28,7 @@ struct Lent {
   std::shared_ptr<Allocations> memory;  // null: nobody wants to know
   std::shared_ptr<CollectiveLog> collectives;
   std::shared_ptr<ReuseLog> reuse;          // null: nobody wants to know
+  std::shared_ptr<StablePlaces> places;     // where reuse is tracked
   std::shared_ptr<BoundaryLog> boundaries;  // null: nobody wants to know
 };
 

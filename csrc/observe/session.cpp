@@ -68,6 +68,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   left_steps_.store(false, std::memory_order_relaxed);
   process_ = forks_so_far();
   start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
+  lent_before_ = lent_tables();
   auto memory = setup.measures_memory ? std::make_shared<Allocations>() : nullptr;
   if (memory) memory->begin(&place_of_thread, setup.owned_storages);
   {
@@ -75,6 +76,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     memory_ = std::move(memory);
     collectives_ = std::make_shared<CollectiveLog>();
     reuse_ = setup.tracks_reuse ? std::make_shared<ReuseLog>() : nullptr;
+    places_ = setup.tracks_reuse ? std::make_shared<StablePlaces>() : nullptr;
     // TorchScript is observed in a copy of its code, which keeps values longer.
     const bool bounded = setup.tracks_reuse && !setup.parents.empty() && !setup.scripts;
     boundaries_ = bounded ? std::make_shared<BoundaryLog>(setup.parents) : nullptr;
@@ -91,10 +93,12 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
 Pass Session::stop() {
   const Ticks ended = now_ticks();
   auto& state = thread_state();
-  if (state.session.get() == this) {
+  const bool began_here = state.session.get() == this;
+  if (began_here) {
     state.abandon_ops();
     state.close_all();
   }
+  const auto threads_inside = lent_tables() - lent_before_ - (began_here ? 0 : 1);
   if (active_.exchange(false, std::memory_order_acq_rel) && setup.modules) --call_listeners;
   const auto memory = this->memory();
   if (memory) memory->end();
@@ -109,6 +113,7 @@ Pass Session::stop() {
   collectives()->settle(ended);
   const double scale = ns_per_tick();
   Pass pass = collect(scale);
+  pass.threads_inside = std::max<std::int64_t>(threads_inside, 0);
   pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
   // TorchScript is observed in a copy of its code, which keeps values longer.
   if (memory && !setup.scripts) pass.memory = memory->result();
@@ -321,7 +326,13 @@ Lent Session::lend() {
           .memory = memory_,
           .collectives = collectives_,
           .reuse = reuse_,
+          .places = places_,
           .boundaries = boundaries_};
+}
+
+std::int64_t Session::lent_tables() {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(tables_) - std::ssize(free_tables_);
 }
 
 void Session::take_back(const Lent& lent) {

@@ -21,6 +21,7 @@
 #include "observe/lent.h"
 #include "observe/memory/allocations.h"
 #include "observe/memory/boundary_log.h"
+#include "observe/memory/stable_places.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameters.h"
@@ -156,6 +157,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // when threads come and go.
   Lent lend();
   void take_back(const Lent& lent);
+  // Returns the number of tables that threads have now.
+  std::int64_t lent_tables();
 
   // Notes that an op ran on a thread that no session has a frame open on.
   static void note_op_elsewhere();
@@ -198,10 +201,12 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<GraphCall> graph_calls_;
   std::shared_ptr<Allocations> memory_;
   std::shared_ptr<ReuseLog> reuse_;
+  std::shared_ptr<StablePlaces> places_;  // where reuse is tracked
   std::shared_ptr<BoundaryLog> boundaries_;
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;
+  std::int64_t lent_before_ = 0;  // when the pass began: threads that were inside of an earlier one
   // Keyed by at::RecordFunction::currentThreadId(), which rises and is never given twice: the first entry is the
   // oldest.
   std::map<std::uint64_t, std::shared_ptr<SequenceRing>> rings_;

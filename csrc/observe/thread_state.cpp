@@ -356,6 +356,7 @@ void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& ru
   add_results(*running.op, fn, operands);
   const auto& bucket = (*lent.table)[index];
   const auto own = std::span(operands).subspan(running.operands_before);
+  lent.places->place(own);
   const auto& moved = bucket.per_call ? work : bucket.cost.work;
   if (bucket.cost.costed) {
     lent.reuse->count({lent.table, index}, own, moved);

@@ -40,6 +40,11 @@ void PythonTarget::read_counters(const std::vector<Pass>& timed) {
   target_.attr("read_kernels")(observed_call, ran_compiled_code(timed.front()));
 }
 
+void PythonTarget::leave_out_counters(const std::string& why) {
+  SessionTarget::leave_out_counters(why);
+  target_.attr("leave_out_kernels")(why);
+}
+
 run::Compilations PythonTarget::compilations() const {
   const py::object watched = target_.attr("compilations");
   return {watched.attr("count").cast<std::int64_t>(), watched.attr("seconds").cast<double>()};

@@ -22,6 +22,8 @@ class PythonTarget : public run::SessionTarget {
   std::int64_t undoing(const std::function<void()>& further) override;
   void prepare() override;
   void read_counters(const std::vector<Pass>& timed) override;
+  void leave_out_counters(const std::string& why) override;
+  bool is_among_ranks() const override { return target_.attr("is_among_ranks").cast<bool>(); }
   // False for code around the model: its counting call ran TorchScript's executor, too, so the executor's ops were
   // counted.
   bool by_executor() const override { return of_model_ && SessionTarget::by_executor(); }

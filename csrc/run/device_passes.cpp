@@ -215,10 +215,15 @@ Pass DevicePasses::stop(observe::Session& session, bool raised) {
   return pass;
 }
 
+bool DevicePasses::may_count() const { return counters_ != Counters::off && collector_ != nullptr && lost_.empty(); }
+
+void DevicePasses::leave_out_counters(const std::string& why) {
+  if (may_count()) note("no-counters", "no counters", why);
+}
+
 void DevicePasses::count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
                          const std::function<void()>& call) {
-  if (counters_ == Counters::off || collector_ == nullptr || !lost_.empty()) return;
-  if (timed.empty() || timed.back().device == nullptr) return;
+  if (!may_count() || timed.empty() || timed.back().device == nullptr) return;
   if (kernels_in(*timed.back().device) == 0) {
     return note("no-counters", "no counters", "the device ran no kernel, and copies and memsets have none");
   }

@@ -48,6 +48,8 @@ class DevicePasses {
   // passes. Throws what it throws.
   void count(observe::Session& session, std::optional<ModuleId> base, const std::vector<Pass>& timed,
              const std::function<void()>& call);
+  // Notes why no counters are read, where they would be.
+  void leave_out_counters(const std::string& why);
 
   // Returns the facts after all passes have ended; empty where the device is not traced.
   std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
@@ -55,6 +57,7 @@ class DevicePasses {
  private:
   class DeviceLock;
 
+  bool may_count() const;
   LaunchMarker* start_tracing();
   std::shared_ptr<const DeviceTrace> stop_tracing();
   void note(NoteCode code, const std::string& what, const std::string& why);

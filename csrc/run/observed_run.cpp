@@ -9,6 +9,7 @@
 #include "core/phrases.h"
 #include "join/join.h"
 #include "machine/cpu/background_load.h"
+#include "machine/cpu/environment.h"
 
 namespace roofprof::run {
 
@@ -118,6 +119,8 @@ std::int64_t SessionTarget::bare() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
 
+bool SessionTarget::is_among_ranks() const { return rank_of_environment().world_size > 1; }
+
 void SessionTarget::read_counters(const std::vector<Pass>& timed) {
   const auto again = [this] {
     prepare();
@@ -154,6 +157,9 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   if (setting.device == "cpu") {
     const auto* meanwhile = setting.scope == "block" ? "the block ran" : "the calls were timed";
     if (auto busy = BackgroundLoad::note(result.others_share, meanwhile)) add_note(observed.notes, std::move(*busy));
+  }
+  if (const auto ranks = rank_of_environment(); !ranks.wrong.empty()) {
+    add_note(observed.notes, "rank-not-known", "the report has no rank: " + ranks.wrong);
   }
   if (!setting.untimed.empty() && setting.scope != "count") add_note(observed.notes, "not-timed", setting.untimed);
   if (const double share = roofs.ceilings.busy_share; share > 0) {

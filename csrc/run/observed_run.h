@@ -93,6 +93,9 @@ class SessionTarget : public RunTarget {
   std::int64_t bare() override;
   Pass observed() final;
   void read_counters(const std::vector<Pass>& timed) override;
+  // By the environment; of collectives that a backend is asked for itself, nothing else is known.
+  bool is_among_ranks() const override;
+  void leave_out_counters(const std::string& why) override { run_.device().leave_out_counters(why); }
   bool device_lost() const final { return !run_.device().lost().empty(); }
   bool by_executor() const override { return run_.session()->setup.scripts != nullptr; }
 

@@ -22,20 +22,20 @@ constexpr std::size_t kCallsOfExecutor = 3;
 
 class FurtherCalls {
  public:
-  FurtherCalls(RunTarget& target, const RunLimits& limits, RunResult& result)
-      : target_(target), limits_(limits), result_(result) {}
+  FurtherCalls(RunTarget& target, const RunLimits& limits, RunResult& result, bool among_ranks)
+      : target_(target), limits_(limits), result_(result), among_ranks_(among_ranks) {}
 
   // Makes bare calls alone.
   void make_bare() {
-    has_limit_ = true;
-    has_limit_of_warmup_ = true;
+    has_limit_ = has_limit_of_warmup_ = !among_ranks_;
     if (!warm_up()) return;
     const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
-    while (result_.bare_ns.size() < repeats_ && (result_.bare_ns.empty() || !spent(1))) {
+    while (wants_more(result_.bare_ns)) {
       const auto compiled = target_.compilations().count;
       target_.prepare();
       const auto bare_ns = target_.bare();
-      if (is_for_the_compiler(compiled, 1)) continue;
+      ++made_;
+      if (!is_last_chance(result_.bare_ns) && is_for_the_compiler(compiled, 1)) continue;
       target_.keep();
       result_.bare_ns.push_back(bare_ns);
     }
@@ -43,11 +43,14 @@ class FurtherCalls {
   }
 
   void make() {
+    if (among_ranks_) {
+      note_fixed_number();
+      if (warm_up()) time();
+      target_.leave_out_counters("other ranks may take another number of calls for them");
+      return;
+    }
     const auto raised = what_raises([&] {
-      if (!warm_up()) return;
-      const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
-      time();
-      if (!result_.timed.empty()) result_.others_share = background.share();
+      if (warm_up()) time();
     });
     if (raised) {  // the counting call went well, so its counts stand
       stop("raised " + *raised);
@@ -113,8 +116,27 @@ class FurtherCalls {
     return true;
   }
 
+  // Returns whether a further call or pair is to be timed, after those in `timed`.
+  template <class Timed>
+  bool wants_more(const Timed& timed) const {
+    return among_ranks_ ? made_ < repeats_ : timed.size() < repeats_ && (timed.empty() || !spent(1));
+  }
+  // Returns whether nothing is timed unless the call or pair just made is.
+  template <class Timed>
+  bool is_last_chance(const Timed& timed) const {
+    return among_ranks_ && made_ == repeats_ && timed.empty() && !unlike_first_;
+  }
+
   bool time() {
-    while (result_.timed.size() < repeats_ && (result_.timed.empty() || !spent(1))) {
+    const BackgroundLoad background(BackgroundLoad::Ranks::are_our_own);
+    const bool goes_on = make_pairs();
+    if (!result_.timed.empty()) result_.others_share = background.share();
+    return goes_on;
+  }
+
+  bool make_pairs() {
+    bool keeps = true;
+    while (wants_more(result_.timed)) {
       const auto compiled = target_.compilations().count;
       target_.prepare();
       const auto bare_ns = target_.bare();
@@ -122,13 +144,19 @@ class FurtherCalls {
       target_.prepare();
       auto pass = target_.observed();
       ++observed_;
+      ++made_;
       if (target_.device_lost()) return stop("found the device lost");
-      if (is_for_the_compiler(compiled, 2)) continue;
-      if (!keep({std::move(pass), bare_ns})) {
-        return stop(
+      if (!keeps || (!is_last_chance(result_.timed) && is_for_the_compiler(compiled, 2))) continue;
+      keeps = keep({std::move(pass), bare_ns});
+      if (!keeps) {
+        stop(
             "did other work than the one before it (a cache grew, an input was consumed, or others called its "
             "modules)");
+        if (!among_ranks_) return false;
       }
+    }
+    if (among_ranks_ && keeps && unlike_first_ && result_.timed.empty()) {
+      return stop("did other work than the first one, and none came after it to tell which is the usual");
     }
     return true;
   }
@@ -186,6 +214,16 @@ class FurtherCalls {
     }
   }
 
+  void note_fixed_number() {
+    if (limits_.warmup && limits_.repeat) return;
+    add_note(result_.notes, "fixed-calls",
+             "ranks may wait for each other in these calls, so all make the same number of them, however long that "
+             "takes: the first, " +
+                 std::to_string(limits_.warmup.value_or(kWarmUpCalls)) + " for warm-up and " +
+                 std::to_string(repeats_) +
+                 " pairs of a bare and an observed one; give warmup and repeat, the same on all ranks, to change it");
+  }
+
   bool stop(const std::string& reason) {
     add_note(result_.notes, "timing-stopped",
              "timing stopped after " + std::to_string(result_.timed.size()) +
@@ -198,13 +236,23 @@ class FurtherCalls {
   const RunLimits& limits_;
   RunResult& result_;
   const std::chrono::steady_clock::time_point started_ = limits_.now();
-  const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat) : kRepeats;
-  bool has_limit_ = !limits_.repeat;
-  bool has_limit_of_warmup_ = !limits_.warmup;
+  const bool among_ranks_;
+  const std::size_t repeats_ = limits_.repeat ? static_cast<std::size_t>(*limits_.repeat)
+                               : among_ranks_ ? static_cast<std::size_t>(kRepeatsOfRanks)
+                                              : kRepeats;
+  bool has_limit_ = !limits_.repeat && !among_ranks_;
+  bool has_limit_of_warmup_ = !limits_.warmup && !among_ranks_;
   std::int64_t compiling_calls_ = 0;
   std::size_t observed_ = 0;
+  std::size_t made_ = 0;              // calls or pairs after the warm-up
   std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call
 };
+
+// Returns whether a call used collectives of several ranks that exist.
+bool communicates(const Pass& pass) {
+  return std::ranges::any_of(pass.collectives.groups,
+                             [](const auto& group) { return group.ranks > 1 && group.backend != "fake"; });
+}
 
 }  // namespace
 
@@ -218,14 +266,15 @@ void count_call(RunTarget& target, RunResult& result) {
 }
 
 void time_calls(RunTarget& target, const RunLimits& limits, RunResult& result) {
-  FurtherCalls(target, limits, result).make_bare();
+  FurtherCalls(target, limits, result, target.is_among_ranks()).make_bare();
 }
 
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result) {
   if (const auto why = target.why_only_once(); !why.empty()) {
     add_note(result.notes, "timed-once", "timed in the first call alone: " + why);
   } else if (!target.device_lost()) {
-    const auto lost = target.undoing([&] { FurtherCalls(target, limits, result).make(); });
+    const bool among_ranks = target.is_among_ranks() || communicates(*result.counting);
+    const auto lost = target.undoing([&] { FurtherCalls(target, limits, result, among_ranks).make(); });
     if (lost > 0) {
       add_note(result.notes, "state-not-restored",
                "further calls wrote to " + std::to_string(lost) +

@@ -50,6 +50,11 @@ class RunTarget {
   virtual Pass observed() = 0;
   // Reads hardware counters after the timed calls. They need separate further calls, each of them prepared.
   virtual void read_counters(const std::vector<Pass>& timed) = 0;
+  // Notes why no counters are read, where they would have been.
+  virtual void leave_out_counters(const std::string& /*why*/) {}
+  // Returns whether the process is one of several ranks, which may wait in their calls for this one's. Known after the
+  // first call.
+  virtual bool is_among_ranks() const { return false; }
 
   // Returns true where the device cannot be used any more, so that further calls cannot be made either.
   virtual bool device_lost() const { return false; }
@@ -102,6 +107,8 @@ class StepClock {
 
 // The number of calls that are not timed where the caller gives none.
 inline constexpr std::int64_t kWarmUpCalls = 3;
+// The number of repeats of ranks where the caller gives none: nothing ends them sooner.
+inline constexpr std::int64_t kRepeatsOfRanks = 5;
 
 struct RunLimits {
   // Calls that are not timed; empty: kWarmUpCalls, or as many as begin within `warmup_share` of `time`.
@@ -142,12 +149,16 @@ void count_call(RunTarget& target, RunResult& result);
 //   change its mind in its first calls, which are then warm-up;
 // - a call that throws an exception stops the timing, too; so does a lost device;
 // - counters are read at the end.
+// Ranks that wait for each other in their calls must all make the same number of them, and none knows what the others
+// found. So where there are ranks (RunTarget::is_among_ranks, or a collective of several in the counting call) nothing
+// that one of them alone may see changes the number: not the time, work or compilations; no counters are read, and an
+// exception comes through, since the others wait for this rank's next collective.
 // The counting call's times stay where nothing can be timed that way. Throws what RunTarget::described lets through;
 // everything is put back then, too.
 void repeat_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
 
-// Makes bare calls alone, by the same rules of warm-up, compilations and time: those for warm-up, then `repeat` timed
-// ones, each of which is kept (RunTarget::keep). Undoes nothing, and throws what a call throws.
+// Makes bare calls alone, by the same rules of warm-up, compilations, time and ranks: those for warm-up, then `repeat`
+// timed ones, each of which is kept (RunTarget::keep). Undoes nothing, and throws what a call throws.
 void time_calls(RunTarget& target, const RunLimits& limits, RunResult& result);
 
 }  // namespace roofprof::run

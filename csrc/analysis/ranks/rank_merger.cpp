@@ -113,7 +113,7 @@ void RankMerger::Merged::check(const ProfileData& data, const std::string& name,
   if (data.merged() != nullptr) refuse("it is a merged report already: give those of the ranks");
   if (rank < 0) {
     refuse(std::string("it does not say which rank it is of: ") +
-           (!data.imported ? "torchrun's RANK and WORLD_SIZE were not set"
+           (!data.imported ? "torchrun's RANK and WORLD_SIZE did not name one"
                            : "its trace was recorded without torch.distributed"));
   }
   if (known.contains(rank)) refuse("rank " + std::to_string(rank) + " is there already");

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <torch/version.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -108,16 +109,23 @@ std::string model_from(const std::map<std::string, std::string, std::less<>>& cp
   return uname(&names) == 0 ? std::string(names.machine) + " CPU" : std::string("CPU");
 }
 
-// Adds the rank of a program that torchrun, or a launcher that sets the same variables, started several times.
+// Returns a variable of the environment; one that is empty is not set.
+std::string environment_variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
 void add_rank(Environment& environment) {
-  const auto number = [](const char* variable) -> std::optional<std::int64_t> {
-    const char* text = std::getenv(variable);
-    return text == nullptr ? std::nullopt : number_at_start(text);
-  };
-  const auto rank = number("RANK"), world_size = number("WORLD_SIZE");
-  if (!rank || !world_size || *rank < 0 || *rank >= *world_size) return;
-  environment.emplace_back("rank", *rank);
-  environment.emplace_back("world_size", *world_size);
+  const auto [rank, world_size, wrong] = rank_of_environment();
+  if (world_size == 0) return;
+  environment.emplace_back("rank", rank);
+  environment.emplace_back("world_size", world_size);
   utsname names{};
   if (uname(&names) == 0) environment.emplace_back("host", std::string(names.nodename));
   // Processes of one boot have one monotonic clock, whatever their containers call the host.
@@ -127,6 +135,23 @@ void add_rank(Environment& environment) {
 }
 
 }  // namespace
+
+RankOfEnvironment rank_of_environment() {
+  const auto rank = environment_variable("RANK"), size = environment_variable("WORLD_SIZE");
+  if (rank.empty() && size.empty()) return {};
+  const auto number = whole_number(rank), ranks = whole_number(size);
+  if (rank.empty() && ranks == 1) return {};
+  if (number && ranks && *number >= 0 && *number < *ranks) return {*number, *ranks, ""};
+  constexpr std::size_t kShown = 40;
+  const auto told = [](const char* name, const std::string& value) {
+    return value.empty() ? std::string(name) + " is not set"
+                         : std::string(name) + " is '" + value.substr(0, kShown) + "'";
+  };
+  return {0, 0,
+          told("RANK", rank) + " and " + told("WORLD_SIZE", size) +
+              ": a rank is a whole number from 0 to one less than the number of ranks; set both, as torchrun does, or "
+              "neither"};
+}
 
 std::string cpu_model() { return model_from(key_values("/proc/cpuinfo")); }
 

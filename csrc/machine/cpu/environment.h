@@ -1,6 +1,7 @@
 #pragma once
 // The environment of a CPU profile: what a reader must know to compare its figures with another machine's.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -17,6 +18,15 @@ void on_each_torch_thread(const std::function<void(int index)>& body);
 
 // "1 thread", "16 threads": how many there are now, for the description of a measurement.
 std::string torch_threads_text();
+
+// The rank of this process among those of its program, by torchrun's variables RANK and WORLD_SIZE, which other
+// launchers set too.
+struct RankOfEnvironment {
+  std::int64_t rank = 0;
+  std::int64_t world_size = 0;  // 0: the process is no rank
+  std::string wrong;            // what is wrong with the variables, a sentence; empty: nothing
+};
+RankOfEnvironment rank_of_environment();
 
 // Keys in snake_case with units in their names; what the system does not tell is left out, except `governor`, which
 // then says so. Sizes of caches are those of one cache.

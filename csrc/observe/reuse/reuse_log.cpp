@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 namespace roofprof::observe {
@@ -264,12 +265,20 @@ void ReuseLog::collect(std::vector<Pass::Op>& ops, const std::function<std::int6
     for (auto& [device, tracker] : trackers_) tracker.next_op();
   }
   first_touches_.clear();
+  // An op's parts of several tables, which are in no order: a sum depends on that of its parts.
+  std::map<std::int64_t, Reuse> parts;
   for (const auto& [table, buckets] : by_table_) {
     for (std::uint32_t bucket = 0; bucket < buckets.size(); ++bucket) {
       if (buckets[bucket].empty()) continue;
       const auto op = op_of({table, bucket});
-      if (op >= 0) add_reuse(ops[static_cast<std::size_t>(op)].reuse, buckets[bucket]);
+      if (op >= 0) std::ranges::copy(buckets[bucket], std::back_inserter(parts[op]));
     }
+  }
+  for (auto& [op, reuse] : parts) {
+    std::ranges::sort(reuse, {}, [](const ReusedBytes& part) {
+      return std::tuple(part.distance_bytes, part.read_bytes, part.write_bytes, part.updated_bytes);
+    });
+    add_reuse(ops[static_cast<std::size_t>(op)].reuse, reuse);
   }
 }
 

@@ -28,8 +28,9 @@ struct TouchedMemory {
 // touches is what was touched by the op that touched it last, and by all ops since: each byte counts once. So an op
 // that runs again and again finds its memory at the distance of its footprint.
 //
-// Memory is known by its addresses: what is allocated where something was freed is as near as that was, and views are
-// parts of their storage. A touch forgets what it covers, so there are never more intervals than touches.
+// Memory is known by its addresses, which are those of stable places where ops of a pass are observed: what is
+// allocated where something was freed is as near as that was, and views are parts of their storage. A touch forgets
+// what it covers, so there are never more intervals than touches.
 class ReuseTracker {
  public:
   static constexpr std::int64_t kNever = -1;

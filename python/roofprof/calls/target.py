@@ -23,6 +23,7 @@ from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
 from roofprof.models.packages import Packages, is_package
+from roofprof.models.ranks import is_among_ranks
 from roofprof.models.script import Scripts
 from roofprof.models.token_calls import TokenCalls, models_with_cache
 
@@ -211,6 +212,11 @@ class Target:
         """The end of a sentence, "" where there can be further calls. Asked again after the first call."""
         return "" if self._snapshot is None else self._snapshot.why_only_once
 
+    @property
+    def is_among_ranks(self) -> bool:
+        """Whether all ranks must make the same number of calls. Known after the first one."""
+        return is_among_ranks()
+
     def undoing(self, further: Callable[[], None]) -> int:
         """Undo what further calls change, and say how many tensors could not be put back."""
         assert self._snapshot is not None
@@ -229,6 +235,12 @@ class Target:
         if self.progress:
             self.progress.next_call()
         self._snapshot.before_call()
+
+    def leave_out_kernels(self, why: str) -> None:
+        """Say why no calls are made with code that was compiled for its kernels, where they were requested."""
+        if self.wants_kernels:
+            self.wants_kernels = False
+            self.notes.append(inductor.no_kernels(why))
 
     def read_kernels(self, observed: Callable[[], int], ran_compiled: bool) -> None:
         """Make further calls with code that was compiled for its kernels, and observe some; the run loop's last ones.

@@ -13,6 +13,7 @@ from roofprof.cli.shared import (
     add_width,
     check_files,
     print_result,
+    rank_of_environment,
     say,
     width,
     write_json,
@@ -101,7 +102,7 @@ def _network(arguments: argparse.Namespace) -> int:
     from roofprof.roofs.network import cache
     from roofprof.roofs.network.measure import measure
 
-    if "RANK" not in os.environ or os.environ.get("WORLD_SIZE") == "1":
+    if rank_of_environment() is None or os.environ.get("WORLD_SIZE", "1") == "1":
         raise CommandError(
             "--network measures between the ranks of a program: start it with "
             "torchrun --nproc-per-node 2 -m roofprof ceilings --network (roofprof docs network)"

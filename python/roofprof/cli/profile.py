@@ -39,13 +39,13 @@ def add_parser(commands: Commands) -> None:
         "--warmup",
         type=whole_number,
         metavar="N",
-        help="calls that are not timed (default: 3, or as many as begin in 2.5 seconds)",
+        help="calls that are not timed (default: 3, or as many as begin in 2.5 seconds; of ranks: 3)",
     )
     parser.add_argument(
         "--repeat",
         type=whole_number,
         metavar="N",
-        help="timed calls (default: at most 10 or 5 seconds; 0: one call is counted)",
+        help="timed calls (default: at most 10 or 5 seconds; of ranks: 5; 0: one call is counted)",
     )
     parser.add_argument(
         "--counters",

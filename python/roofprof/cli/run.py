@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from roofprof.cli.shared import (
     files_of,
     files_of_environment,
     print_text,
+    rank_of_environment,
     say,
     table,
     whole_number,
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"there is no script '{arguments.script}'")
     if DASH in (arguments.json, arguments.csv):
         raise CommandError("the program itself prints on the standard output: name files for --json and --csv")
-    rank = int(os.environ["RANK"]) if "RANK" in os.environ else None  # torchrun sets it
+    rank = rank_of_environment()
     stem = arguments.script.rpartition(".")[2] if arguments.as_module else Path(arguments.script).stem
     arguments.json = of_rank(arguments.json or Path(f"{stem}.roofprof.json"), rank)
     arguments.csv = arguments.csv and of_rank(arguments.csv, rank)

@@ -34,6 +34,26 @@ class CommandError(Exception):
     """An error in one sentence: the fault, its place and the advice. The cause is the exception behind it, if any."""
 
 
+def rank_of_environment() -> int | None:
+    """Return the rank that torchrun, or a launcher like it, gave this process; None where it has none."""
+    text, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if not text:
+        return None
+    ranks = _whole_number(size) if size else None
+    rank = _whole_number(text)
+    if rank is None or (size and (ranks is None or rank >= ranks)):
+        of = f" and WORLD_SIZE is {size[:40]!r}" if size else ""
+        raise CommandError(
+            f"RANK is {text[:40]!r}{of}: a rank is a whole number from 0 to one less than the number of ranks; set "
+            "both as torchrun does, or neither"
+        )
+    return rank
+
+
+def _whole_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def complain(error: BaseException) -> int:
     """Print the error in one line, and return the exit code."""
     say(" ".join(_sentence(error).split()) or type(error).__name__)

@@ -42,9 +42,11 @@ def add_parser(commands: Commands) -> None:
     add_target_options(parser)
     parser.add_argument("--device", default="cpu", help="where to run (default: cpu)")
     parser.add_argument(
-        "--warmup", type=whole_number, default=50, metavar="N", help="calls that are not timed (default: 50)"
+        "--warmup", type=whole_number, metavar="N", help="calls that are not timed (default: 50; of ranks: 5)"
     )
-    parser.add_argument("--repeat", type=whole_number, default=200, metavar="N", help="timed calls (default: 200)")
+    parser.add_argument(
+        "--repeat", type=whole_number, metavar="N", help="timed calls (default: 200; of ranks, which make all: 20)"
+    )
     parser.add_argument(
         "--seconds",
         type=float,
@@ -110,13 +112,16 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
 def _one(arguments: argparse.Namespace) -> Latency:
     from roofprof import RooflineProfiler
     from roofprof.cli.profiling import inputs_of, model_of
+    from roofprof.latency.plan import Plan
+    from roofprof.models.ranks import is_among_ranks
 
     args, kwargs = inputs_of(arguments)
     profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
     seconds = 30.0 if arguments.seconds is None else arguments.seconds
+    limits = Plan(arguments.warmup, arguments.repeat, seconds).limits(among_ranks=is_among_ranks())
     say(
-        f"timing {arguments.target} on {arguments.device}: {arguments.repeat} calls after {arguments.warmup} for "
-        f"warm-up, within {seconds:g} s"
+        f"timing {arguments.target} on {arguments.device}: {limits.repeat} calls after {limits.warmup} for warm-up"
+        + ("" if limits.seconds is None else f", within {seconds:g} s")
     )
     return _called(
         arguments,

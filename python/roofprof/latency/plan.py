@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+WARMUP, REPEAT = 50, 200
+RANKS_WARMUP, RANKS_REPEAT = 5, 20
 LARGEST_UNASKED = 1 << 16  # batch
 
 
@@ -12,12 +15,21 @@ class RefusedError(ValueError):
     """A call that cannot be timed as it was requested, in one sentence."""
 
 
+class Limits(NamedTuple):
+    """The number of calls for warm-up and of timed ones, and the seconds in which they begin; None: however late."""
+
+    warmup: int
+    repeat: int
+    seconds: float | None
+    among_ranks: bool  # they are fixed for all ranks of a program
+
+
 @dataclass(frozen=True)
 class Plan:
     """The number of calls, and the amount of data in each. Raises TypeError or ValueError for impossible values."""
 
-    warmup: int = 50
-    repeat: int = 200
+    warmup: int | None = None  # None: as `limits` says
+    repeat: int | None = None
     seconds: float | None = 30.0
     samples: int | None = None
     tokens: int | None = None
@@ -25,7 +37,7 @@ class Plan:
     def __post_init__(self) -> None:
         for name, least in (("warmup", 0), ("repeat", 1), ("samples", 1), ("tokens", 1)):
             value = getattr(self, name)
-            if value is None and name in {"samples", "tokens"}:
+            if value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{name} must be a whole number, not {_shown(value)}{_KEYWORD}")
@@ -36,6 +48,19 @@ class Plan:
                 raise TypeError(f"seconds must be a number or None, not {_shown(self.seconds)}{_KEYWORD}")
             if not self.seconds > 0:
                 raise RefusedError(f"seconds must be more than 0, not {self.seconds}")
+
+    def limits(self, *, among_ranks: bool) -> Limits:
+        """Return the limits of the further calls.
+
+        Ranks may wait for each other in these: all must make the same number, and no clock ends them.
+        """
+        warmup, repeat = (RANKS_WARMUP, RANKS_REPEAT) if among_ranks else (WARMUP, REPEAT)
+        return Limits(
+            warmup if self.warmup is None else self.warmup,
+            repeat if self.repeat is None else self.repeat,
+            None if among_ranks else self.seconds,
+            among_ranks,
+        )
 
 
 _KEYWORD = "; to hand a keyword of that name to the model, time a lambda that does"

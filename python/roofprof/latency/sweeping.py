@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from roofprof import _C
+from roofprof.calls.target import Target
 from roofprof.figures import fields
 from roofprof.latency.batches import Arguments, ScaledInputs, arguments_of
 from roofprof.latency.measured import Latency
@@ -44,11 +45,22 @@ def time_batches(
         make = _maker(inputs)
     _check_tokens(plan.tokens, own_batch, batches.sizes)
     target, location = repeatable(subject, *given)
+    _refuse_auto_of_ranks(target, batches)  # before the first call, which all ranks would make
     sweeping = _Sweeping(subject, make, batches, plan, own_batch, _Memory(location.device))
     first_call(target, location)
+    _refuse_auto_of_ranks(target, batches)
+    sweeping.among_ranks = target.is_among_ranks
     # Each batch gets the containers as they were given.
     target.undoing(lambda: sweeping.make(target.prepare))
     return LatencySweep(tuple(sweeping.points), sweeping.ended)
+
+
+def _refuse_auto_of_ranks(target: Target, batches: Batches) -> None:
+    if batches.auto and target.is_among_ranks:
+        raise RefusedError(
+            "batches='auto' ends by each rank's own time and memory, and ranks may wait for each other in the calls: "
+            "give a list of batch sizes, the same on all ranks"
+        )
 
 
 def _maker(inputs: Callable[[int], Any]) -> Callable[[int], Arguments]:
@@ -69,6 +81,7 @@ class _Sweeping:
     ) -> None:
         self.points: list[Latency] = []
         self.ended = "all of the batch sizes are measured"
+        self.among_ranks = False  # nothing ends it before all are
         self._subject = subject
         self._make = make
         self._batches = batches
@@ -90,7 +103,7 @@ class _Sweeping:
             try:
                 self.points.append(self._measured(batch, len(sizes) - place))
             except (RuntimeError, MemoryError) as error:
-                if not self.points or not _out_of_memory(error):
+                if self.among_ranks or not self.points or not _out_of_memory(error):
                     raise
                 self.ended = f"at the memory's end, with batch {batch}: {str(error).splitlines()[0]}"
                 return
@@ -98,7 +111,7 @@ class _Sweeping:
 
     def _why_not(self, batch: int) -> str:
         """Why the sweep ends before that batch; "" where it goes on."""
-        if not self.points:
+        if not self.points or self.among_ranks:
             return ""
         unasked = _risen_enough(self.points) or self._memory.why_not(batch) if self._batches.auto else ""
         return unasked or self._time_is_up(batch)

@@ -22,8 +22,8 @@ class TimesCalls:
         self,
         /,
         *args: Any,
-        warmup: int = 50,
-        repeat: int = 200,
+        warmup: int | None = None,
+        repeat: int | None = None,
         seconds: float | None = 30.0,
         samples: int | None = None,
         tokens: int | None = None,
@@ -31,9 +31,11 @@ class TimesCalls:
     ) -> Latency:
         """Time ``model(*args, **kwargs)`` again and again: its latency and throughput.
 
-        warmup, repeat: calls that are not timed, and that are. seconds: no call begins later than that, and a fifth of
-        it is for the warm-up; None: no limit. samples: in one call; None: the leading dimension of the inputs, where
-        they agree. tokens: in one call. The model is left as ONE plain call leaves it. Raises whatever a call raises.
+        warmup, repeat: calls that are not timed, and that are; None: 50 and 200. seconds: no call begins later than
+        that, and a fifth of it is for the warm-up; None: no limit. Ranks of one program, which may wait for each other
+        in the calls, all make the same number: None is 5 and 20, and no seconds end them. samples: in one call; None:
+        the leading dimension of the inputs, where they agree. tokens: in one call. The model is left as ONE plain call
+        leaves it. Raises whatever a call raises.
         """
         plan = Plan(warmup, repeat, seconds, samples, tokens)
         return time_call(self._timed(), args, kwargs, plan)
@@ -44,8 +46,8 @@ class TimesCalls:
         *args: Any,
         batches: str | Sequence[int] = "auto",
         inputs: Callable[[int], Any] | None = None,
-        warmup: int = 50,
-        repeat: int = 200,
+        warmup: int | None = None,
+        repeat: int | None = None,
         seconds: float | None = 120.0,
         tokens: int | None = None,
         **kwargs: Any,
@@ -55,6 +57,7 @@ class TimesCalls:
         batches: sizes; "auto": 1, 2, 4, ... until throughput rises no more, or memory or the time ends. The inputs are
         the given ones, repeated or cut along their leading dimension; or what ``inputs`` makes of a batch size: one
         value, a tuple, or a tuple and a dict of keywords. seconds: for all together. tokens: of the given call.
+        Ranks of one program measure all of the given sizes, and "auto" is refused.
         """
         plan = Plan(warmup, repeat, seconds, None, tokens)
         if inputs is not None and (args or kwargs):

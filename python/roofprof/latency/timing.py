@@ -14,13 +14,17 @@ from roofprof.calls.target import Observer, Target, deferred_kind
 from roofprof.latency.batches import Arguments, samples_in
 from roofprof.latency.clocks import Clock, clock_for
 from roofprof.latency.measured import Latency
-from roofprof.latency.plan import Plan, RefusedError
+from roofprof.latency.plan import Limits, Plan, RefusedError
 from roofprof.models.compiled import original
 from roofprof.models.tree import KnownModel, Location, location_of
 from roofprof.render.progress import Progress
 from roofprof.state.snapshot import StateSnapshot
 
 QUEUED_CALLS = 50  # at most
+_FIXED = (
+    "ranks may wait for each other in these calls, so all make the same number of them, however long that takes: the "
+    "first, {} for warm-up and {} timed ones; give warmup and repeat, the same on all ranks, to change it"
+)
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,18 @@ def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], p
     target, location = repeatable(subject, args, kwargs)
     device = location.device
     clock = clock_for(device)
-    with Progress(plan.warmup + plan.repeat) as progress:
+    with Progress() as progress:
         progress.say("timing: the first call")
         clock.call(lambda *_, **__: first_call(target, location), (args, kwargs))
+        limits = plan.limits(among_ranks=target.is_among_ranks)
+        progress.expect(limits.warmup + limits.repeat)
         target.progress = progress
         run = _C.Run(target.session, "count", device, location.untimed, "off")
-        calls = _Calls(run, target, clock, plan)
+        calls = _Calls(run, target, clock, limits)
         lost = target.undoing(calls.make)
     notes = calls.notes
+    if limits.among_ranks:
+        notes.append(_C.Note("fixed-calls", _FIXED.format(limits.warmup, limits.repeat)))
     if lost:
         text = f"further calls wrote to {lost} tensors that the first did not: they are not as it left them"
         notes.append(_C.Note("state-not-restored", text))
@@ -119,7 +127,7 @@ def _require_further_calls(target: Target, advice: str = "") -> None:
 class _Calls:
     """The further calls, and their measurements. An exception of a call comes through."""
 
-    def __init__(self, run: _C.Run, target: Target, clock: Clock, plan: Plan) -> None:
+    def __init__(self, run: _C.Run, target: Target, clock: Clock, limits: Limits) -> None:
         self.times: list[int] = []
         self.walls: list[int] = []
         self.warmup = 0
@@ -131,23 +139,23 @@ class _Calls:
         self._run = run
         self._target = target
         self._clock = clock
-        self._plan = plan
+        self._limits = limits
         self._arguments: Arguments = (target.args, target.kwargs)
 
     def make(self) -> None:
         """Warm up, and time, as the run loop (csrc/run/run_loop.h) decides."""
-        plan = self._plan
+        limits = self._limits
         self.warmup, busy = self._run.time(
-            self._target, self, time.perf_counter, plan.warmup, plan.repeat, plan.seconds
+            self._target, self, time.perf_counter, limits.warmup, limits.repeat, limits.seconds
         )
         if busy and self._clock.name == "perf_counter":
             self.notes.append(busy)
-        if len(self.times) < plan.repeat:
+        if limits.seconds is not None and len(self.times) < limits.repeat:
             self.notes.append(
                 _C.Note(
                     "timing-stopped",
-                    f"{plan.seconds:g} seconds were over after {self.warmup + 1} calls for warm-up and "
-                    f"{len(self.times)} of {plan.repeat} timed ones: seconds= (--seconds) gives it more time",
+                    f"{limits.seconds:g} seconds were over after {self.warmup + 1} calls for warm-up and "
+                    f"{len(self.times)} of {limits.repeat} timed ones: seconds= (--seconds) gives it more time",
                 )
             )
         self._queue()
@@ -172,7 +180,8 @@ class _Calls:
         self.collections += collections
 
     def _queue(self) -> None:
-        planned = min(len(self.times), QUEUED_CALLS)
+        made = self._limits.repeat if self._limits.among_ranks else len(self.times)
+        planned = min(made, QUEUED_CALLS)
         total = self._clock.queued(self._prepared(planned), self._target.model)
         if total is not None:
             self.queued_calls, self.queued_ns = planned, total

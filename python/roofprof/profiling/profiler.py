@@ -134,6 +134,7 @@ class RooflineProfiler(TimesCalls):
         None: a block's ops without a model.
     warmup: calls of :meth:`run` that are not timed; None: 3, or as many as begin in 2.5 seconds.
     repeat: timed calls of :meth:`run`; None: at most 10 or 5 seconds; 0: one call is counted, and nothing is timed.
+        Ranks of one program, which may wait for each other in the calls, all make the same number: None is 3 and 5.
     device: the device whose kernels and roofs count; None: where the model's parameters or inputs are.
     counters: what :meth:`run` reads from a GPU's hardware counters, in runs of their own. "auto": bytes at DRAM, L2 and
         L1, kernel by kernel; "modules": the same of whole modules, whose kernels may overlap; "flops": as "auto", and

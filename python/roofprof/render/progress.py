@@ -56,6 +56,10 @@ class Progress:
             self._text = text
             self._show()
 
+    def expect(self, calls: int) -> None:
+        """Tell how many calls there will be."""
+        self._calls = calls
+
     def next_call(self) -> None:
         """Show that the model is called again, to warm up or to be timed."""
         self._made += 1

@@ -91,12 +91,15 @@ TEST(HostProfile, NotesSayWhatTheCountMisses) {
   Pass counting = net.pass(1'000);
   counting.failures = {{"mine::op", "its cost function threw"}, {"mine::other", "mine::other: no size"}};
   counting.ops_elsewhere = true;
+  counting.threads_inside = 2;
   counting.unknown_backward_nodes = 3;
   EXPECT_EQ(testing::texts_of(net.host(counting, {}).notes),
             (std::vector<std::string>{
                 "no cost for mine::op: its cost function threw", "no cost for mine::other: no size",
                 "ops ran on other threads, outside of the model's modules: they are not counted, because they may "
                 "belong to other code",
+                "2 other threads were inside of modules when it ended: these calls are counted, with the work that was "
+                "done by then",
                 "3 backward nodes have no known forward (it ran before the profile began, or more than 65536 nodes "
                 "earlier on its thread): their work is in the row (outside)"}));
 }

@@ -40,17 +40,21 @@ class ScriptedTarget final : public RunTarget {
   bool executor = false;
   bool in_compiled_code = false;
   bool lost = false;
+  bool among_ranks = false;
+  ProcessGroup group;  // of a collective in the counting call; without ranks: there is none
   std::string only_once;
   std::int64_t could_not_put_back = 0;
   std::int64_t calls = 0;
   std::int64_t prepared = 0;
   std::int64_t undone = 0;
   std::int64_t counter_runs = 0;
+  std::string no_counters;
   std::vector<std::int64_t> kept;  // the bare calls that were timed, by number
 
   void count(std::optional<Pass>& pass) override {
     counting_ = true;
     observe(pass);
+    if (group.ranks > 0) pass->collectives.groups = {group};
     counting_ = false;
   }
   std::string why_only_once() const override { return only_once; }
@@ -80,6 +84,8 @@ class ScriptedTarget final : public RunTarget {
     ++counter_runs;
     if (counters_raise) throw std::runtime_error("no counters here");
   }
+  bool is_among_ranks() const override { return among_ranks; }
+  void leave_out_counters(const std::string& why) override { no_counters = why; }
   bool device_lost() const override { return lost; }
   bool by_executor() const override { return executor; }
   Compilations compilations() const override { return compilations_; }
@@ -291,6 +297,107 @@ TEST(SettingUp, IsConfirmedHoweverSlowTheCallsAre) {
   const auto ran = run_all(setting_up(target), {.warmup = 0, .time = 1h});
   EXPECT_TRUE(ran.result.first_call);
   EXPECT_EQ(ran.result.timed.size(), 2U);
+}
+
+// ---- ranks, whose calls wait for each other
+
+struct OneRank {
+  std::string what;
+  std::function<void(ScriptedTarget& target)> meets;
+};
+
+class RankLoop : public ::testing::TestWithParam<OneRank> {};
+
+// The other ranks meet nothing of it, and make as many calls.
+TEST_P(RankLoop, MakesAsManyCallsAsTheOthers) {
+  for (const bool seen : {false, true}) {
+    ScriptedTarget target;
+    target.among_ranks = !seen;
+    if (seen) target.group = {"group", "gloo", 2};
+    GetParam().meets(target);
+    const auto ran = run_all(target, {.time = 1h});
+    EXPECT_EQ(target.calls, 1 + 3 + 2 * 5);
+    EXPECT_FALSE(ran.result.timed.empty());
+    EXPECT_FALSE(ran.raised);
+    EXPECT_EQ(target.counter_runs, 0);
+    EXPECT_FALSE(target.no_counters.empty());
+    ASSERT_FALSE(ran.result.notes.empty());
+    EXPECT_EQ(ran.result.notes.front().code, "fixed-calls");
+
+    ScriptedTarget wish;
+    wish.among_ranks = true;
+    GetParam().meets(wish);
+    run_all(wish, {.warmup = 1, .repeat = 2, .time = 1h});
+    EXPECT_EQ(wish.calls, 1 + 1 + 2 * 2);
+
+    ScriptedTarget bare;
+    bare.among_ranks = true;
+    GetParam().meets(bare);
+    RunResult result;
+    time_calls(bare, by_test_clock({.warmup = 4, .repeat = 6, .time = 1h}), result);
+    EXPECT_EQ(bare.calls, 10);
+    EXPECT_FALSE(result.bare_ns.empty());
+  }
+}
+
+std::function<void(ScriptedTarget&)> working(std::function<std::int64_t(std::int64_t)> work) {
+  return [work = std::move(work)](ScriptedTarget& target) { target.work = work; };
+}
+std::function<void(ScriptedTarget&)> compiling(std::function<bool(std::int64_t)> compiles) {
+  return [compiles = std::move(compiles)](ScriptedTarget& target) { target.compiles = compiles; };
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meets, RankLoop,
+    ::testing::Values(OneRank{"Nothing", [](ScriptedTarget&) {}},
+                      OneRank{"SlowCalls",
+                              [](ScriptedTarget& target) { target.script = [](std::int64_t) { clock_now += 10h; }; }},
+                      OneRank{"OtherWorkLater", working([](std::int64_t call) { return call > 6 ? 2 : 1; })},
+                      OneRank{"OtherWorkEachTime", working([](std::int64_t call) { return call; })},
+                      OneRank{"OtherWorkInTheFirstCall", working([](std::int64_t call) { return call == 1 ? 2 : 1; })},
+                      OneRank{"ACompilation", compiling([](std::int64_t call) { return call == 3; })},
+                      OneRank{"CompilationsEachTime", compiling([](std::int64_t call) { return call > 1; })},
+                      OneRank{"AnExecutor",
+                              [](ScriptedTarget& target) {
+                                target.executor = true;
+                                target.work = [](std::int64_t call) { return call > 7 ? 2 : 1; };
+                              }}),
+    [](const auto& info) { return info.param.what; });
+
+// The others wait for its next collective.
+TEST(RanksOfTheLoop, AnExceptionComesThrough) {
+  for (const std::int64_t at : {2, 5, 8}) {
+    ScriptedTarget target;
+    target.among_ranks = true;
+    target.script = [&](std::int64_t call) {
+      if (call == at) throw std::runtime_error("no");
+    };
+    const auto ran = run_all(target, {});
+    EXPECT_TRUE(ran.raised);
+    EXPECT_EQ(target.calls, at);
+    EXPECT_EQ(target.undone, 1);
+    EXPECT_TRUE(ran.result.counting);
+  }
+}
+
+TEST(RanksOfTheLoop, OneRankAloneAndRanksThatDoNotExistAreNone) {
+  for (const auto& group : {ProcessGroup{"group", "gloo", 1}, ProcessGroup{"group", "fake", 8}}) {
+    ScriptedTarget target;
+    target.group = group;
+    const auto ran = run_all(target, {});
+    EXPECT_EQ(target.calls, 1 + 3 + 2 * 10);
+    EXPECT_TRUE(texts(ran.result).empty());
+  }
+}
+
+TEST(RanksOfTheLoop, OnePairThatDiffersFromTheFirstCallIsNotTimed) {
+  ScriptedTarget target;
+  target.among_ranks = true;
+  const auto ran = run_all(setting_up(target), {.warmup = 0, .repeat = 1});
+  EXPECT_EQ(target.calls, 3);
+  ASSERT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_TRUE(same_work(ran.result.timed[0], *ran.result.counting));
+  EXPECT_EQ(ran.result.notes.size(), 1U);
 }
 
 // ---- compiled code

@@ -276,6 +276,25 @@ def test_what_cannot_be_is_said(script, tmp_path, arguments, said, capsys):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rank", "size"), [("abc", "2"), ("1.5", "2"), ("-1", "2"), ("2", "2"), ("0", "many"), ("abc", ""), ("\u0661", "4")]
+)
+def test_a_rank_that_is_none_is_refused(script, rank, size, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    assert main(["run", str(script)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"roofprof: RANK is '{rank}'")
+    assert "a rank is a whole number from 0 to one less than the number of ranks" in line
+
+
+def test_an_empty_rank_is_none(script, monkeypatch):
+    monkeypatch.setenv("RANK", "")
+    monkeypatch.setenv("WORLD_SIZE", "")
+    assert main(["run", str(script)]) == 0
+    assert report("train.roofprof.json").total.macs > 0
+
+
 def test_under_torchrun_each_rank_has_a_report(script, tmp_path):
     script.write_text(
         textwrap.dedent("""

@@ -113,3 +113,15 @@ def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypat
         assert words in capsys.readouterr().err
     with pytest.raises(ValueError, match="no reports to merge"):
         roofprof.merge([])
+
+
+@pytest.mark.parametrize(("rank", "size"), [("abc", "2"), ("2", "2"), ("0", None), (None, "2")])
+def test_an_environment_that_names_no_rank_is_told(rank, size, monkeypatch):
+    for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    report = roofprof.count(nn.Linear(2, 2), torch.ones(1, 2))
+    (note,) = report.coverage.notes
+    assert note.code == "rank-not-known"
+    assert (f"RANK is '{rank}'" if rank else "RANK is not set") in note
+    with pytest.raises(ValueError, match="it does not say which rank it is of: torchrun's RANK and WORLD_SIZE did not"):
+        roofprof.merge([report, report])

@@ -317,6 +317,42 @@ def test_a_block_has_the_threads_that_it_starts():
     assert threading.Thread.start is start
 
 
+@pytest.mark.parametrize("way", ["own", "all"])
+@pytest.mark.parametrize("inside", [1, 3])
+def test_calls_under_way_when_a_block_ends_are_told(inside, way):
+    class Waits(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(16, 8), nn.Linear(8, 16)
+            self.reached, self.end = threading.Semaphore(0), threading.Event()
+
+        def forward(self, value):
+            value = self.first(value)
+            self.reached.release()
+            self.end.wait()
+            return self.second(value)
+
+    model = Waits()
+    prof = profiler(model, threads=way)
+    threads = [threading.Thread(target=model, args=(rows(),)) for _ in range(inside)]
+    with prof:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            model.reached.acquire()
+    report = prof.report()
+    model.end.set()
+    for thread in threads:
+        thread.join()
+    assert (report.row("").calls, report.total.macs) == (inside, inside * LAYER)
+    (note,) = (note for note in report.coverage.notes if note.code == "calls-under-way")
+    assert ("1 other thread was" if inside == 1 else "3 other threads were") in note
+    with prof:
+        model(rows())
+    assert prof.report().total.macs == MACS
+    assert "calls-under-way" not in codes(prof.report())
+
+
 @pytest.mark.parametrize("way", ["block", "step"])
 def test_all_threads_are_counted_on_request(way):
     """A thread that was there before is another's."""

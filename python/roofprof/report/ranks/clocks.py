@@ -32,7 +32,7 @@ def boot() -> str:
 
 def may_be_of_another_machine() -> bool:
     """Return True when this process asks for its machine, which may not be rank 0's, by torchrun's variables."""
-    if int(os.environ.get("LOCAL_RANK", "0")) != 0 or os.environ.get("GROUP_RANK") == "0":
+    if os.environ.get("LOCAL_RANK", "0") != "0" or os.environ.get("GROUP_RANK") == "0":
         return False
     return os.environ.get("LOCAL_WORLD_SIZE", "") != os.environ.get("WORLD_SIZE", "0")
 
