@@ -53,7 +53,8 @@ def traces_in(folder: Path) -> TraceFolder:
     earlier = [path.name for paths in by_process.values() for path in paths if path != paths[fewest - 1]]
     if earlier:
         left_out.append(
-            f"{folder}: of several traces of a rank the latest that all ranks have is read; left out: {_listed(earlier)}"
+            f"{folder}: of several traces of a rank the latest that all ranks have is read; left out: "
+            f"{_listed(earlier)}"
         )
     return TraceFolder(tuple(paths[fewest - 1] for paths in by_process.values()), tuple(left_out))
 
@@ -63,8 +64,8 @@ def _require_one_program(folder: Path, untold: list[Path]) -> None:
     if len(untold) < 2 or ranks_of_names(untold) is not None or all(_OF_HANDLER.search(path.name) for path in untold):
         return
     raise ValueError(
-        f"{folder}: which of its traces are of ranks of one program is not known, as {_listed([p.name for p in untold])} "
-        "do not say their ranks: name the files"
+        f"{folder}: which of its traces are of ranks of one program is not known, as these do not say their ranks: "
+        f"{_listed([path.name for path in untold])}; name the files"
     )
 
 

@@ -318,7 +318,7 @@ def test_processes_without_ranks_are_told_by_their_names(tmp_path, monkeypatch, 
     for path in folder.iterdir():
         path.rename(folder / path.name.replace("host_7", "some"))
     assert main(["import", str(folder)]) == 2
-    assert "do not say their ranks: name the files" in capsys.readouterr().err
+    assert "as these do not say their ranks: " in capsys.readouterr().err
 
 
 def test_one_trace_in_a_folder_is_no_merge_and_none_is_refused(tmp_path, capsys):
