@@ -69,7 +69,10 @@ class Tools:
 
     def brief(self, report: Name) -> str:
         """Sum a report up: what ran where, the total, the findings, what was not counted."""
-        return _short(self.folder.report(report).brief().splitlines(), "the tools findings and rows have more")
+        lines = self.folder.report(report).brief().splitlines()
+        commands = next((place for place, line in enumerate(lines) if line.startswith("more: ")), len(lines))
+        more = "the tools findings, rows and explain have more"
+        return _short([*lines[:commands], f"({more})"], more)
 
     def findings(
         self,
@@ -272,7 +275,11 @@ def _names(row: Any, kind: str) -> list[str]:
     if kind == "group":
         return [", ".join(key or "(model)" for key in row.keys)]
     most = 60
-    return [row.name if len(row.name) <= most else f"{row.name[: most - 3]}...", row.module or "(model)", row.op]
+    return [
+        row.name if len(row.name) <= most else f"{row.name[: most - 3]}...",
+        row.module or "(model)",
+        row.op or row.fused,
+    ]
 
 
 def _figure(name: str, kind: str) -> _report.Field:
