@@ -18,13 +18,13 @@ class Roofprof:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def profile(self, model: Any, *args: Any, **kwargs: Any) -> Report:
+    def profile(self, model: Any, /, *args: Any, **kwargs: Any) -> Report:
         """Return ``roofprof.profile``'s report, with times."""
         from roofprof import profile
 
         return profile(model, *args, **kwargs)
 
-    def count(self, model: Any, *args: Any, **kwargs: Any) -> Report:
+    def count(self, model: Any, /, *args: Any, **kwargs: Any) -> Report:
         """Return ``roofprof.count``'s report of one call, without times."""
         from roofprof import count
 
@@ -33,6 +33,7 @@ class Roofprof:
     def check(
         self,
         model: Any,
+        /,
         *args: Any,
         budget: str | Path | Mapping[str, Any],
         baseline: str | Path | Report | None = None,
@@ -47,7 +48,10 @@ class Roofprof:
         __tracebackhide__ = True
         from roofprof import Report
         from roofprof.budget import Budget
+        from roofprof.latency.times_calls import refuse_collisions
 
+        named = [name for name, value in (("budget", budget), ("baseline", baseline)) if value is not None]
+        refuse_collisions(model, args, dict.fromkeys(named), named, "check()")
         # Budget errors are raised before the model runs.
         limits = Budget.of(budget) if isinstance(budget, Mapping) else Budget.load(self._root / budget)
         before = baseline if isinstance(baseline, Report | None) else Report.from_json(self._root / baseline)

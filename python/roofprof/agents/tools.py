@@ -68,7 +68,10 @@ class Tools:
 
     def brief(self, report: Name) -> str:
         """Sum a report up: what ran where, the total, the findings, what was not counted."""
-        return _short(self.folder.report(report).brief().splitlines(), "the tools findings and rows have more")
+        lines = self.folder.report(report).brief().splitlines()
+        commands = next((place for place, line in enumerate(lines) if line.startswith("more: ")), len(lines))
+        more = "the tools findings, rows and explain have more"
+        return _short([*lines[:commands], f"({more})"], more)
 
     def findings(
         self,
@@ -318,7 +321,9 @@ def _heads(kind: str) -> list[str]:
 def _names(row: Any, kind: str) -> list[str]:
     if kind == "group":
         return [", ".join(quoted(key or "(model)") for key in row.keys)]
-    named = [row.path or "(model)", row.type] if kind == "row" else [row.name, row.module or "(model)", row.op]
+    named = [row.path or "(model)", row.type]
+    if kind != "row":
+        named = [row.name, row.module or "(model)", row.op or row.fused]
     return [quoted(name) if name else "" for name in named]
 
 

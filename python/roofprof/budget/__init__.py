@@ -164,13 +164,11 @@ class Budget:
                 checked += 1
                 if reason := _reason(limit, path, row, report, baseline):
                     broken.append(Broken(limit, path, reason))
-        relative = any(limit.relative for limit in self.limits)
-        remarks = (
-            tuple(f"the baseline differs in {d}" for d in differences(baseline, report))
-            if relative and baseline
-            else ()
-        )
-        return Outcome(checked, tuple(broken), remarks)
+        remarks = [f"ATTENTION: {doubt}" for doubt in doubts_about(report)]
+        if baseline and any(limit.relative for limit in self.limits):
+            remarks += (f"ATTENTION: {doubt}" for doubt in doubts_about(baseline, "the baseline"))
+            remarks += (f"the baseline differs in {d}" for d in differences(baseline, report))
+        return Outcome(checked, tuple(broken), tuple(remarks))
 
     def _rows(self, limit: Limit, report: Report) -> Iterator[tuple[str | None, _report.Row]]:
         if limit.where is None:
@@ -359,14 +357,27 @@ _EXACT = ("params", "macs", "flops", "bytes")
 _LARGEST_MODULES = 5
 
 
+def doubts_about(report: Report, of: str = "the report") -> tuple[str, ...]:
+    """Return what a reader must know before any figure of the report: that it is partial, its notes of that level."""
+    notes = report.coverage.notes
+    urgent = [f"{of}: {note.text}" for note in notes if note.level == "attention" or note.code == "partial"]
+    if report.partial and not any(note.code == "partial" for note in notes):
+        urgent.insert(0, f"{of} is partial: an exception ended what was profiled")
+    return tuple(printable(text) for text in urgent)
+
+
 def budget_of(report: Report, margin: float = 0.1) -> str:
-    """Return a budget as TOML, for the total and the slowest modules: exact counts, and times with that margin."""
+    """Return a budget as TOML, for the total and the slowest modules: exact counts, and times with that margin.
+
+    Comments say what a reader must know before any figure of the report.
+    """
     device, machine = printable(report.device), printable(str(report.environment.get("device", "this machine")))
     lines = [
         f"# Limits of {_quoted(report.model)} on {device}, made from a report by roofprof check --write.",
         "# Counts are exact, rounded up to four digits: they change with the model alone.",
         f"# Times have a margin of {margin:.0%}; they hold on {machine}.",
         "# Relative to a baseline report: time = '<= 1.05 base'.",
+        *(f"# ATTENTION: {doubt}" for doubt in doubts_about(report)),
         "",
         "[total]",
         *_limits_of(report.total, margin),

@@ -65,10 +65,14 @@ def _write(arguments: argparse.Namespace) -> int:
     check_files([arguments.report, arguments.baseline], arguments.budget)
     if arguments.budget.exists():
         raise CommandError(f"'{arguments.budget}' is there already: give another file, or take it away first")
-    from roofprof.budget import budget_of
+    from roofprof.budget import budget_of, doubts_about
 
-    write_whole(arguments.budget, budget_of(read_report(arguments.report), arguments.margin).encode())
-    say(f"written to {arguments.budget}")
+    report = read_report(arguments.report)
+    write_whole(arguments.budget, budget_of(report, arguments.margin).encode())
+    doubts = doubts_about(report)
+    for doubt in doubts:
+        say(f"ATTENTION: {doubt}")
+    say(f"written to {arguments.budget}{', from a report whose figures are in doubt' if doubts else ''}")
     return 0
 
 

@@ -17,6 +17,7 @@ from roofprof.cli.shared import (
     check_output,
     files_of,
     output,
+    say,
     take_json_output,
     with_article,
 )
@@ -81,8 +82,8 @@ def add_parser(commands: Commands) -> None:
         "trace",
         type=Path,
         nargs="*",
-        help="a file that export_chrome_trace wrote, .json or .json.gz, of each rank one for a merged report; or one "
-        "that `nsys export --type sqlite` wrote",
+        help="a file that export_chrome_trace wrote, .json or .json.gz, of each rank one for a merged report, or the "
+        "folder in which they lie; or one that `nsys export --type sqlite` wrote",
     )
     parser.add_argument(
         "--ncu",
@@ -137,6 +138,27 @@ def _expanded(paths: list[Path]) -> list[Path]:
     return files
 
 
+def _without_folders(paths: list[Path]) -> list[Path]:
+    """Return the files; a folder stands for the latest trace of each rank in it, and what else it has is said."""
+    files = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        from roofprof.profiling.trace_folder import traces_in
+
+        try:
+            found = traces_in(path)
+        except OSError as error:
+            raise CommandError(f"cannot read {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        for sentence in found.left_out:
+            say(sentence)
+        files += found.traces
+    return files
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, and print and write its report."""
     take_json_output(arguments)
@@ -150,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.model and (arguments.input or arguments.inputs or arguments.args or arguments.dtype):
         raise CommandError("--args, --input, --inputs and --dtype are for --model: name the model, or leave them out")
     of_model = [*files_of(arguments.model), *files_of(arguments.inputs)]
-    traces = _expanded(arguments.trace)
+    traces = _without_folders(_expanded(arguments.trace))
     check_output(arguments, [*traces, arguments.ncu, arguments.device, *(arguments.capture or []), *of_model])
     from roofprof.profiling.imported import NoModuleError, calls_of, from_ncu, from_trace
 

@@ -50,7 +50,11 @@ def add_compare(commands: Commands) -> None:
     parser.add_argument("after", type=Path, help="another one")
     parser.add_argument("--all", dest="every", action="store_true", help="show the modules without a change too")
     parser.add_argument(
-        "--limit", type=whole_number, default=0, metavar="N", help="most modules shown, the largest changes of time"
+        "--limit",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="most modules shown, the largest changes of time (default, and 0: all)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as one HTML page")

@@ -80,12 +80,15 @@ def say(line: str) -> None:
     print(f"roofprof: {printable(line)}", file=sys.stderr, flush=True)
 
 
+_NARROWEST = 60  # characters of a line
+
+
 def width(arguments: argparse.Namespace) -> int:
     """Return the number of characters that a line may have; 0: as many as it takes."""
     if arguments.width == 0:
         return 0
     terminal = shutil.get_terminal_size((120, 0)).columns if sys.stdout.isatty() else 120
-    return max(arguments.width or terminal, 60)
+    return max(arguments.width or terminal, _NARROWEST)
 
 
 def add_json_output(parser: argparse.ArgumentParser) -> None:
@@ -421,7 +424,12 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the shown part of a report, and of the written files."""
-    parser.add_argument("--depth", type=whole_number, metavar="N", help="deepest module shown")
+    parser.add_argument(
+        "--depth",
+        type=whole_number,
+        metavar="N",
+        help="deepest module shown (0: the model alone; default: as fits 60 rows)",
+    )
     parser.add_argument(
         "--sort", default="", metavar="COLUMN", help="largest first by that column (default: the model's order)"
     )
@@ -434,7 +442,13 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         help=f"what has a row: {', '.join(_KINDS)}, or a group of ops by {', '.join(_KEYS)} or several of these "
         "('op,phase')",
     )
-    parser.add_argument("--limit", type=whole_number, default=0, metavar="N", help="largest number of rows shown")
+    parser.add_argument(
+        "--limit",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="largest number of rows shown (default, and 0: 60; of modules with --depth all)",
+    )
     parser.add_argument(
         "--expand", action="store_true", help="a row for each of several equal siblings, not one for all"
     )
@@ -446,13 +460,20 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _width(text: str) -> int:
+    value = whole_number(text)
+    if value != 0 and value < _NARROWEST:
+        raise argparse.ArgumentTypeError(f"must be {_NARROWEST} or more, or 0 for lines of any length, not {value}")
+    return value
+
+
 def add_width(parser: argparse.ArgumentParser) -> None:
     """Add the option that :func:`width` reads."""
     parser.add_argument(
         "--width",
-        type=whole_number,
+        type=_width,
         metavar="N",
-        help="characters, at least 60; 0: as many as it takes (default: the terminal's, else 120)",
+        help="characters, 60 or more; 0: as many as it takes (default: the terminal's, else 120)",
     )
 
 

@@ -113,6 +113,7 @@ def _one(arguments: argparse.Namespace) -> Latency:
     from roofprof import RooflineProfiler
     from roofprof.cli.profiling import inputs_of, model_of
     from roofprof.latency.plan import Plan
+    from roofprof.latency.timing import time_call
     from roofprof.models.ranks import is_among_ranks
 
     args, kwargs = inputs_of(arguments)
@@ -125,14 +126,11 @@ def _one(arguments: argparse.Namespace) -> Latency:
     )
     return _called(
         arguments,
-        lambda: profiler.time(
-            *args,
-            warmup=arguments.warmup,
-            repeat=arguments.repeat,
-            seconds=seconds,
-            samples=arguments.samples,
-            tokens=arguments.tokens,
-            **kwargs,
+        lambda: time_call(
+            profiler._timed(),
+            args,
+            kwargs,  # the model's, whatever their names
+            Plan(arguments.warmup, arguments.repeat, seconds, arguments.samples, arguments.tokens),
         ),
     )
 
@@ -141,26 +139,28 @@ def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySw
     from roofprof import RooflineProfiler
     from roofprof.cli.profiling import inputs_of, model_of
     from roofprof.cli.target import call_inputs, load_inputs
+    from roofprof.latency.plan import Batches, Plan
+    from roofprof.latency.sweeping import time_batches
 
     function = load_inputs(arguments.inputs) if arguments.inputs and not arguments.input else None
     if function is not None and _takes_a_batch(function):
         args: tuple[Any, ...] = ()
-        kwargs: dict[str, Any] = {"inputs": lambda batch: call_inputs(arguments.inputs, function, batch)}
+        kwargs: dict[str, Any] = {}
+        make = lambda batch: call_inputs(arguments.inputs, function, batch)  # noqa: E731
     else:
         args, kwargs = inputs_of(arguments)
+        make = None
     profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
     seconds = 120.0 if arguments.seconds is None else arguments.seconds
     say(f"timing {arguments.target} on {arguments.device} at several batch sizes, within {seconds:g} s")
     return _called(
         arguments,
-        lambda: profiler.time_sweep(
-            *args,
-            batches=batches,
-            warmup=arguments.warmup,
-            repeat=arguments.repeat,
-            seconds=seconds,
-            tokens=arguments.tokens,
-            **kwargs,
+        lambda: time_batches(
+            profiler._timed(),
+            (args, kwargs),
+            Batches(batches),
+            make,
+            Plan(arguments.warmup, arguments.repeat, seconds, None, arguments.tokens),
         ),
     )
 

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Batches, Plan
 from roofprof.latency.sweep import LatencySweep
 from roofprof.latency.sweeping import time_batches
 from roofprof.latency.timing import Subject, time_call
+from roofprof.models.compiled import original
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _told_apart(method: _Method) -> _Method:
+    """Refuse an option that the model's forward has as well, unless its own was given by position."""
+    parameters = inspect.signature(method).parameters.values()
+    options = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+
+    @functools.wraps(method)
+    def checked(self: TimesCalls, /, *args: Any, **kwargs: Any) -> Any:
+        if not callable(kwargs.get("inputs")):  # which makes all that the model gets
+            refuse_collisions(self._timed().model, args, kwargs, options, f"{method.__name__}()")
+        return method(self, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]  # it has the method's signature
+
+
+def refuse_collisions(
+    model: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], options: Sequence[str], taker: str
+) -> None:
+    """Raise TypeError for a keyword that is an option of `taker` and a parameter of the model that has no value yet."""
+    forward = getattr(original(model), "forward", model)
+    try:
+        signature = inspect.signature(forward)
+        given = {*signature.bind_partial(*args).arguments, *(getattr(forward, "keywords", None) or ())}
+    except (TypeError, ValueError):  # it tells no signature, or raises itself when it gets these
+        return
+    named = (
+        one.name for one in signature.parameters.values() if one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}
+    )
+    for name in named:
+        if name in kwargs and name in options and name not in given:
+            raise TypeError(
+                f"{name}= is an option of {taker} and an argument of the model: give the model's by position, or "
+                f"profile functools.partial(model, {name}=...)"
+            )
 
 
 class TimesCalls:
@@ -18,6 +58,7 @@ class TimesCalls:
     def _timed(self) -> Subject:
         raise NotImplementedError
 
+    @_told_apart
     def time(
         self,
         /,
@@ -40,6 +81,7 @@ class TimesCalls:
         plan = Plan(warmup, repeat, seconds, samples, tokens)
         return time_call(self._timed(), args, kwargs, plan)
 
+    @_told_apart
     def time_sweep(
         self,
         /,

@@ -1,6 +1,7 @@
 """The answers to agents: what reports have, short, the same each time, errors in one sentence."""
 
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 import roofprof
 from roofprof import manual
 from roofprof.agents.folder import Folder
-from roofprof.agents.tools import MOST_CHARACTERS, Tools
+from roofprof.agents.tools import MOST_CHARACTERS, Tools, _names
 
 MODEL = """
 import torch
@@ -73,8 +74,10 @@ def test_rows_are_sorted_limited_and_say_how_many_are_left(tools, folder):
     assert tools.rows("a.json", under="2").count("\n") == 2  # heads, the row, the total
 
 
-def test_briefs_are_those_of_the_report(tools, folder):
-    assert tools.brief("a.json") == roofprof.Report.from_json(folder / "a.json").brief().rstrip("\n")
+def test_briefs_are_those_of_the_report_and_name_tools_in_place_of_shell_commands(tools, folder):
+    *lines, commands = roofprof.Report.from_json(folder / "a.json").brief().splitlines()
+    assert "roofprof show" in commands
+    assert tools.brief("a.json").splitlines() == [*lines, "(the tools findings, rows and explain have more)"]
 
 
 def test_findings_say_where_why_what_to_do_and_what_it_gains(tools, folder):
@@ -209,3 +212,8 @@ def test_a_model_that_is_named_runs_and_its_report_is_new(tmp_path, monkeypatch)
 def test_there_are_ten_tools_at_most(folder):
     assert len(Tools(Folder(folder), ["m.py:build"]).all()) <= 10
     assert "torch" in sys.modules
+
+
+def test_a_kernel_of_compiled_code_has_the_ops_that_are_in_it():
+    kernel = types.SimpleNamespace(name="cpp_fused_relu_0", module="", op="", fused="aten::relu, aten::add")
+    assert _names(kernel, "kernel") == ["cpp_fused_relu_0", "(model)", "aten::relu, aten::add"]

@@ -1,6 +1,9 @@
 """Budgets: what they may hold, which reports break them, the command and its exit codes."""
 
+import json
+import re
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
+from roofprof import _report
 from roofprof.budget import Budget, BudgetError, budget_of
 from roofprof.budget.quantities import parsed, readable
 from roofprof.cli import main
@@ -219,3 +223,48 @@ def test_the_command(counted, tmp_path, capsys):
     assert f"{budget}: line 2: " in error
     assert error.count("\n") == 1
     assert main(["check", str(report), "--budget", str(tmp_path / "none.toml")]) == 2
+
+
+# ---- reports whose figures are in doubt
+
+
+def codes_of_attention():
+    text = (Path(__file__).parents[3] / "docs/notes.md").read_text()
+    return re.findall(r"^\| `([a-z-]+)` \| attention \|", text, re.MULTILINE)
+
+
+def doubtful(counted, code=None, *, partial=False):
+    """The report with a note of that code, or of a run that an exception ended."""
+    written = json.loads(counted.to_json())
+    written["partial"] = partial
+    if code:
+        written["notes"].append({"level": "attention", "code": code, "where": [""], "text": "a doubt", "count": 1})
+    return roofprof.Report(_report.report_from_json(json.dumps(written).encode()))
+
+
+@pytest.mark.parametrize("code", codes_of_attention())
+def test_a_budget_of_a_report_with_a_doubt_says_so_in_its_comment_and_beside(code, counted, tmp_path, capsys):
+    path = tmp_path / "r.json"
+    doubtful(counted, code).to_json(path)
+    budget = tmp_path / "budget.toml"
+    assert main(["check", str(path), "--budget", str(budget), "--write"]) == 0
+    assert "ATTENTION: the report: a doubt" in capsys.readouterr().err
+    assert "# ATTENTION: the report: a doubt\n" in budget.read_text()
+    assert main(["check", str(path), "--budget", str(budget)]) == 0  # it is a budget, and a check says it as well
+    assert "ATTENTION: the report: a doubt" in capsys.readouterr().out
+
+
+def test_so_does_one_of_a_partial_report(counted, tmp_path, capsys):
+    path = tmp_path / "r.json"
+    doubtful(counted, partial=True).to_json(path)
+    assert main(["check", str(path), "--budget", str(tmp_path / "b.toml"), "--write"]) == 0
+    assert "ATTENTION: the report" in capsys.readouterr().err
+    assert "# ATTENTION: the report" in (tmp_path / "b.toml").read_text()
+
+
+def test_and_a_check_against_a_baseline_in_doubt(counted):
+    limits = Budget.of({"total": {"macs": "<= 1 base"}})
+    outcome = limits.check(counted, doubtful(counted, codes_of_attention()[0]))
+    assert outcome.kept
+    assert "ATTENTION: the baseline: a doubt" in outcome.remarks
+    assert not limits.check(counted, counted).remarks

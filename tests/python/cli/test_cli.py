@@ -1,7 +1,9 @@
 """The shell as its users call it: results on stdout, one clear sentence and exit code 2 where something is wrong."""
 
+import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import roofprof
-from roofprof.cli import main, profiling
+from roofprof.cli import main, make_parser, profiling
 
 MODELS = """
 import shutil
@@ -519,3 +521,42 @@ def test_ceilings_of_a_known_card_stand_beside_what_was_published(shell, monkeyp
     assert "of the published value of H100 PCIe" in out
     assert "51.2 TFLOP/s" in out
     assert "note: the GPU was warm\n" in out
+
+
+# ---- numbers
+
+
+def numeric_options():
+    subparsers = next(action for action in make_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    for command, its in subparsers.choices.items():
+        for action in its._actions:
+            try:
+                is_number = callable(action.type) and isinstance(action.type("64"), (int, float))
+            except argparse.ArgumentTypeError:
+                is_number = False
+            if is_number and action.option_strings:
+                yield pytest.param(command, action, id=f"{command} {action.option_strings[0]}")
+
+
+@pytest.mark.parametrize(("command", "action"), [*numeric_options()])
+def test_no_number_is_taken_for_another(command, action):
+    """What is no number is refused, and what is one is kept as it is, or refused in a sentence."""
+    option = action.option_strings[0]
+    for text in ("x", "", "1e"):
+        with pytest.raises((argparse.ArgumentTypeError, ValueError)):
+            action.type(text)
+    for text in ("0", "1", "20", "59", "60", "1000"):
+        try:
+            value = action.type(text)
+        except argparse.ArgumentTypeError as error:
+            assert text in str(error), (command, option)
+        else:
+            assert value in {float(text), float(text) / 100}, (command, option)  # a percentage is a share
+    if option in {"--width", "--limit"}:
+        assert re.search(r"\b0\b", action.help), f"{command} --help does not say what {option} 0 means"
+
+
+def test_a_width_that_no_table_fits_is_refused_in_a_sentence(capsys):
+    with pytest.raises(SystemExit):
+        main(["show", "r.json", "--width", "20"])
+    assert "--width: must be 60 or more, or 0 for lines of any length, not 20" in capsys.readouterr().err

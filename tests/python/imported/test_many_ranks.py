@@ -266,3 +266,65 @@ def test_real_ranks_profiled_live_and_imported_have_the_same_collectives(tmp_pat
     assert all(row.timed_calls == row.calls for row in imported.collectives)
     assert all(rank.waiting is not None for rank in imported.ranks)
     assert {row.time is None for row in imported.collectives} == {False}
+
+
+# ---- a folder
+
+
+def in_folder(run, folder):
+    """The ranks that `roofprof import FOLDER` finds, and what it says beside."""
+    assert main(["import", str(folder), "--json", "all.json"]) == 0
+    return [rank.rank for rank in roofprof.Report.from_json("all.json").ranks], run.readouterr().err
+
+
+def test_a_folder_is_the_ranks_in_it_whatever_else_lies_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "traces"
+    (folder / "below").mkdir(parents=True)
+    for rank in (2, 0, 1):  # names of tensorboard_trace_handler, which tell nothing
+        trace(folder / f"host_{90 - rank}.{100 + rank}.pt.trace.json", rank, 3, COMPUTE[rank], AHEAD[rank])
+    roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json(folder / "report.json")
+    (folder / "notes.txt").write_text("words")
+    (folder / "other.json").write_text('{"nodes": []}')
+    (folder / "cut.json.gz").write_bytes(b"\x1f\x8b\x08")
+    ranks, said = in_folder(capsys, folder)
+    assert ranks == [0, 1, 2]
+    assert "left out, no trace of a profiler: cut.json.gz, notes.txt, other.json, report.json" in said
+
+
+def test_of_several_traces_of_a_rank_the_latest_that_all_have_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for time, elements in enumerate((100, 200, 300, 400), 8):  # 8, 9, 10, 11: not in the order of letters
+        trace(folder / f"host_7.{time}.pt.trace.json", 0, elements=elements)
+        if time < 11:
+            trace(folder / f"host_8.{time}.pt.trace.json", 1, elements=elements)
+    ranks, said = in_folder(capsys, folder)
+    assert ranks == [0, 1]
+    assert {row.bytes for row in roofprof.Report.from_json("all.json").collectives} == {2 * STEPS * 2 * 300}
+    assert "the latest that all ranks have is read" in said
+    assert "host_7.11.pt.trace.json" in said
+
+
+def test_processes_without_ranks_are_told_by_their_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for process in (70, 71):
+        for time in (1, 2):
+            trace(folder / f"host_{process}.{time}.pt.trace.json", 0, told=False)
+    assert in_folder(capsys, folder)[0] == [0, 1]
+    for path in folder.iterdir():
+        path.rename(folder / path.name.replace("host_7", "some"))
+    assert main(["import", str(folder)]) == 2
+    assert "as these do not say their ranks: " in capsys.readouterr().err
+
+
+def test_one_trace_in_a_folder_is_no_merge_and_none_is_refused(tmp_path, capsys):
+    (tmp_path / "below").mkdir()
+    assert main(["import", str(tmp_path)]) == 2
+    assert "has no trace of torch.profiler; folders in it are not read: below" in capsys.readouterr().err
+    trace(tmp_path / "t.json", 0)
+    assert main(["import", str(tmp_path)]) == 0
+    assert "ranks" not in capsys.readouterr().out.splitlines()[1]

@@ -1,5 +1,6 @@
 """Calls timed without an observer: how long, how often, and what they leave behind."""
 
+import functools
 import itertools
 import resource
 import time
@@ -414,3 +415,44 @@ def test_a_gpus_calls_are_timed_by_events_and_queued_ones_overlap(device):
     assert latency.queued_samples_per_second == pytest.approx(50 * 8 / 0.151)
     assert latency.not_available["gpu_utilization"]
     assert device.waits == 2 * (1 + 5 + 100) + 2
+
+
+# ---- options and the model's own arguments
+
+
+class Named(nn.Module):
+    """A model whose forward has arguments named as options are."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.seen = []
+
+    def forward(self, x, tokens=None, samples=1, repeat=1, batches=None, *, seconds=0):
+        self.seen.append((tokens, samples, repeat, batches, seconds))
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("option", ["tokens", "samples", "repeat", "seconds"])
+def test_an_option_that_the_model_takes_too_is_refused_before_it_runs(option):
+    model = Named()
+    with pytest.raises(TypeError, match=f"^{option}= is an option of time\\(\\) and an argument of the model: "):
+        RooflineProfiler(model).time(torch.rand(2, 4), **{option: 3})
+    assert model.seen == []
+
+
+@pytest.mark.parametrize("option", ["tokens", "repeat", "batches"])
+def test_so_is_one_of_a_sweep(option):
+    with pytest.raises(TypeError, match=f"^{option}= is an option of time_sweep\\(\\)"):
+        RooflineProfiler(Named()).time_sweep(torch.rand(2, 4), **{option: [1]})
+
+
+def test_given_by_position_or_bound_the_models_argument_leaves_the_option_free():
+    model = Named()
+    latency = RooflineProfiler(model).time(torch.rand(2, 4), "mine", 5, 7, warmup=0, repeat=2, tokens=64)
+    assert latency.tokens == 64
+    assert set(model.seen) == {("mine", 5, 7, None, 0)}
+    model.seen.clear()
+    bound = functools.partial(model, repeat=9, seconds=1)
+    RooflineProfiler(bound).time(torch.rand(2, 4), warmup=0, repeat=2)
+    assert {(repeat, seconds) for _, _, repeat, _, seconds in model.seen} == {(9, 1)}
