@@ -57,16 +57,16 @@ int main() {
 BLOCK = """\
 void block_%(number)d() {
   Net model;
-  const auto images = torch::rand({2, 3, 4, 4}), image = images, prompt = images;
-  const auto labels = torch::zeros({2}, torch::kLong);
+  [[maybe_unused]] const auto images = torch::rand({2, 3, 4, 4}), image = images, prompt = images;
+  [[maybe_unused]] const auto labels = torch::zeros({2}, torch::kLong);
   const std::vector<torch::Tensor> batches(3, images);
-  const int64_t points = 5;
+  [[maybe_unused]] const int64_t points = 5;
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  const auto step = [&] { model(images).sum().backward(); };
-  const auto train = [&](const torch::Tensor& batch) { model(batch).sum().backward(); };
+  [[maybe_unused]] const auto step = [&] { model(images).sum().backward(); };
+  [[maybe_unused]] const auto train = [&](const torch::Tensor& batch) { model(batch).sum().backward(); };
   Net generator;
   nn::Sequential critic(nn::Linear(48, 1));
-  const auto train_step = [&](Net& made, nn::Sequential& judged) {
+  [[maybe_unused]] const auto train_step = [&](Net& made, nn::Sequential& judged) {
     judged->forward(made(images)).sum().backward();
   };
   roofprof::RooflineProfiler prof(model, {.repeat = 2});
