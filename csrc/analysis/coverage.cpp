@@ -302,7 +302,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   }
   if (!uncalled.used.empty()) {
     add_note(coverage.notes, "weights-used-elsewhere",
-             "no call of these modules was seen, but others used their parameters, and have that work in their rows: " +
+             "no call of these modules was seen, but their parameters were used: that work is in the rows of others: " +
                  listed(uncalled.used, kNamed),
              uncalled.used);
   }

@@ -107,7 +107,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"forward-not-called", NoteLevel::info,
      "Other methods of a module ran, but not its forward: its row has no calls."},
     {"weights-used-elsewhere", NoteLevel::info,
-     "No call of a module was seen, but others used its parameters: the work is in their rows."},
+     "No call of a module was seen, but its parameters were used: that work is in other rows."},
     {"regions-refused", NoteLevel::warning, "There were more regions than get rows."},
     {"within-region", NoteLevel::info, "The report is of what ran within one region alone."},
     // Compiled models and TorchScript

@@ -71,7 +71,8 @@ def test_other_method_of_a_child_falls_to_the_caller():
     report = roofprof.count(Model(lambda self, value: self.child.project(value), child=Child()), x())
     assert macs(report) == {"": MACS}
     assert report.coverage.uncalled_modules == []
-    assert report.coverage.notes == []
+    (note,) = report.coverage.notes
+    assert (note.code, note.where) == ("weights-used-elsewhere", ["child"])
 
 
 def test_forward_called_directly_is_the_modules_own():

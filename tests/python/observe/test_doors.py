@@ -485,7 +485,7 @@ def test_modules_whose_weights_others_use_are_named():
     assert (calls(report), macs(report)) == ({"": 1, "a": 0}, {"": MACS})
     assert used(report) == [["a"]]
     assert report.coverage.uncalled_modules == []
-    assert "have that work in their rows: a" in str(report)
+    assert "that work is in the rows of others: a" in str(report)
 
 
 def test_a_forward_that_was_taken_before_the_block_is_named():
