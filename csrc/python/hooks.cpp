@@ -47,7 +47,11 @@ bool on_main_thread(const py::object& signal, const py::object& handler) {
 
 // Python calls this at its next step. To make Python believe that the signal comes now would tell event loops twice.
 int SignalsHeld::Waiting::come(void* waiting) {
-  const std::unique_ptr<Waiting> it(static_cast<Waiting*>(waiting));
+  std::unique_ptr<Waiting> it(static_cast<Waiting*>(waiting));
+  if (held) {
+    meanwhile().push_back(it.release());
+    return 0;
+  }
   if (it->number == 0) {
     PyErr_Restore(it->type, it->value, it->traceback);
     return -1;
@@ -62,6 +66,11 @@ int SignalsHeld::Waiting::come(void* waiting) {
   const auto done = py::reinterpret_steal<py::object>(
       PyObject_CallFunction(handler.ptr(), "iO", it->number, frame == nullptr ? Py_None : frame));
   return done ? 0 : -1;
+}
+
+std::vector<SignalsHeld::Waiting*>& SignalsHeld::Waiting::meanwhile() {
+  static auto& waiting = *new std::vector<Waiting*>;
+  return waiting;
 }
 
 // Replaces the handler in Python's table alone: what the system calls, and how, stays. Python runs the handlers of
@@ -112,6 +121,7 @@ SignalsHeld::~SignalsHeld() {
     if (std::exchange(came.at(static_cast<std::size_t>(number)), false))
       raised_.push_back(new Waiting{.number = number});
   }
+  for (auto* waiting : std::exchange(Waiting::meanwhile(), {})) raised_.push_back(waiting);
   for (auto* waiting : raised_) {
     if (Py_AddPendingCall(&Waiting::come, waiting) == 0 || Waiting::come(waiting) == 0) continue;
     PyErr_WriteUnraisable(signal_.ptr());  // so many wait that there is no room

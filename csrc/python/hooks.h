@@ -55,6 +55,7 @@ class SignalsHeld {
     PyObject* value = nullptr;
     PyObject* traceback = nullptr;
     static int come(void* waiting);
+    static std::vector<Waiting*>& meanwhile();  // whose turn came while signals were held again: guarded by the GIL
   };
   pybind11::object getsignal_;
   pybind11::object signal_;  // empty: nothing is made to wait
