@@ -52,7 +52,7 @@ class StablePlaces {
   void drop_all();
 
   // The ops whose operands are looked at when the next storage is new: most are gone soon after their last use.
-  static constexpr std::uint64_t kRecentOps = 16;
+  static constexpr std::uint64_t kRecentOps = 4;
   static constexpr std::size_t kMostRecent = 1 << 10;
   // All storages are looked at once there are so many, and then when there are twice those that were left.
   static constexpr std::size_t kFewest = 1 << 8;

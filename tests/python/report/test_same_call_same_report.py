@@ -107,7 +107,7 @@ KINDS: dict[str, tuple[Callable[[], Call], Any]] = {
     "dict": (OnDict, {"a": torch.ones(4, 64), "b": torch.ones(2, 64)}),
     "threads": (OnThreads, torch.ones(8, 64)),
     "sparse": (sparse, torch.ones(64, 32)),
-    "numpy": (numpys, torch.ones(4096)),
+    "numpy": (lambda: numpys, torch.ones(4096)),
 }
 each = pytest.mark.parametrize(("make", "given"), KINDS.values(), ids=KINDS)
 
