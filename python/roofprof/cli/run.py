@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(why_nothing(window, arguments.skip))
         return code or 2
     if others := window.others():
-        between = " or (between steps)" if any(row.path == "(between steps)" for row in report.rows) else ""
+        between = " or (between steps)" if any(row.path.endswith("(between steps)") for row in report.rows) else ""
         say(
             f"{named(others)} ran too: their work is in (outside){between}, or not counted if it was on another "
             "thread; --model chooses another module"
