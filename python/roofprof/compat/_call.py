@@ -215,7 +215,8 @@ class TreeBefore:
 
     def parameters(self, module: torch.nn.Module) -> list[torch.nn.Parameter]:
         """Return the parameters of a module and of all that is inside by :meth:`children`, each once."""
-        pending, seen, found = [module], {id(module)}, {}
+        pending, seen = [module], {id(module)}
+        found: dict[int, torch.nn.Parameter] = {}
         while pending:
             one = pending.pop()
             found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
