@@ -145,7 +145,7 @@ def _without_folders(paths: list[Path]) -> list[Path]:
         if not path.is_dir():
             files.append(path)
             continue
-        from roofprof.profiling.trace_folder import traces_in
+        from roofprof.profiling.imported import traces_in
 
         try:
             found = traces_in(path)
