@@ -147,7 +147,7 @@ std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, st
   if (level == nullptr) return std::nullopt;
   if (curve.empty()) return MemoryRoof{level->level, level->bytes_per_second, level->provenance.spread};
   return MemoryRoof{level->level, curve.bytes_per_second(traffic, working_set_bytes),
-                    curve.spread_at(working_set_bytes)};
+                    curve.provenance.spread ? std::optional(curve.spread_at(working_set_bytes)) : std::nullopt};
 }
 
 const MemoryCeiling* Ceilings::memory_level(std::string_view level) const {
