@@ -175,6 +175,7 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   forget_calls_outside(part.token_calls, data, inside);
   part.runs = {};
   part.runs.warmup = data.runs.warmup;
+  part.runs.beside_others = data.runs.beside_others;
   part.runs.total_ns = walls_of(data, those);
   if (!part.runs.total_ns.empty()) part.runs.chosen = data.runs.chosen;
   for (std::size_t id = 1; id < inside.size(); ++id) {

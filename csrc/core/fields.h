@@ -110,10 +110,11 @@ inline constexpr std::array<std::string_view, 15> kNames = {
 }  // namespace facts
 
 // The limit that a figure is where it includes an op without a known cost.
-enum class Limit : std::uint8_t { none, lower, upper };
+enum class Limit : std::uint8_t { none, lower, upper, either };
 
 constexpr std::string_view to_string(Limit limit) {
-  return limit == Limit::none ? "" : limit == Limit::lower ? ">=" : "<=";
+  constexpr std::array<std::string_view, 4> kMarks = {"", ">=", "<=", "?"};
+  return kMarks[static_cast<std::size_t>(limit)];
 }
 
 // Stands in the legend where the figure's needs and `when` hold and nothing of `unless` does.
@@ -172,6 +173,8 @@ constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_vi
 
 inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
 inline constexpr std::string_view kLowerLegend = ">=: a lower limit, an op without a known cost is in it";
+inline constexpr std::string_view kLowerOrEitherLegend =
+    ">=: a lower limit, an op without a known cost is in it; ?: of what is known alone";
 inline constexpr std::string_view kDramLegend = "DRAM: bytes to and from the device's memory, by hardware counters";
 
 // The figures of every row, self figures included.
@@ -211,8 +214,10 @@ inline constexpr std::tuple kFigures{
     figure_entry("host_time", "host time", Unit::nanoseconds, &Figures::host_time_ns,
                  {.needs = facts::time | facts::device}),
     figure_entry("wall", "wall", Unit::nanoseconds, &Figures::wall_ns, {.needs = facts::time}),
-    figure_entry("intensity", "AI", Unit::flops_per_byte, &Figures::intensity, {.legend = {"AI = FLOPs / bytes"}}),
-    figure_entry("attainable", "attainable", Unit::flops_per_second, &Figures::attainable, {.needs = facts::roofs}),
+    figure_entry("intensity", "AI", Unit::flops_per_byte, &Figures::intensity,
+                 {.limit = Limit::either, .legend = {"AI = FLOPs / bytes"}}),
+    figure_entry("attainable", "attainable", Unit::flops_per_second, &Figures::attainable,
+                 {.needs = facts::roofs, .limit = Limit::either}),
     figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &Figures::achieved_flops,
                  {.aliases = {"flops/s"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("achieved_bandwidth", "B/s", Unit::bytes_per_second, &Figures::achieved_bandwidth,
@@ -220,6 +225,7 @@ inline constexpr std::tuple kFigures{
     figure_entry(
         "bound", "bound", Unit::bound, &Figures::bound,
         {.needs = facts::time,
+         .limit = Limit::either,
          .legend = {"bound: the roof behind most of it", facts::roofs},
          .hints = {{{"overhead: most time is outside ops", 0, facts::device},
                     {"overhead: it mostly waited", facts::device | facts::intervals},
@@ -259,7 +265,7 @@ inline constexpr std::tuple kFigures{
     figure_entry("executed_flops", "executed", Unit::operations, &Figures::executed_flops, {.needs = facts::counters}),
     figure_entry("kernel_count", "kernels", Unit::count, &Figures::kernel_count, {.needs = facts::device}),
     figure_entry("incomplete", "incomplete", Unit::flag, &Figures::incomplete,
-                 {.legend = {kLowerLegend, facts::incomplete},
+                 {.legend = {kLowerOrEitherLegend, facts::incomplete},
                   .hints = {{{kUpperLegend, facts::incomplete | facts::time | facts::roofs},
                              {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
 };

@@ -356,6 +356,7 @@ void for_each_member(Of<Runs>, Visitor&& visit) {
   visit("steps", &Runs::steps, Written::always);
   visit("step_ns", &Runs::step_ns, Written::unless_default);
   visit("after_steps", &Runs::after_steps, Written::unless_default);
+  visit("beside_others", &Runs::beside_others, Written::unless_default);
 }
 
 // The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out

@@ -93,6 +93,7 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"lower-limits", NoteLevel::warning,
      "Of some operators only a part of the work is known: their rows and all sums with them are lower limits (`>=`)."},
     {"cost-failed", NoteLevel::warning, "The cost of an operator is known, but not for this call: it is not counted."},
+    {"cost-unused", NoteLevel::warning, "A cost was given for an operator that is not there."},
     {"count-saturated", NoteLevel::warning, "A count reached the largest 64-bit integer: it is a lower limit."},
     {"calls-not-seen", NoteLevel::attention, "Calls of torch::nn modules are not seen: rows are inferred."},
     {"ops-on-other-threads", NoteLevel::warning, "Operators ran on threads that no module called: not counted."},

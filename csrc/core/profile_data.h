@@ -285,6 +285,7 @@ struct Runs {
   std::int64_t steps = 0;                 // prof.step() calls of a block; 0: not marked
   std::vector<std::int64_t> step_ns;      // of the first kStepsTimed of them; empty: not timed
   std::optional<AfterSteps> after_steps;  // empty: not known, or no steps
+  bool beside_others = false;             // other processes were busy meanwhile, whether or not a note says so
 
   bool operator==(const Runs&) const = default;
 };

@@ -158,7 +158,7 @@ std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, st
   if (level == nullptr) return std::nullopt;
   if (curve.empty()) return MemoryRoof{level->level, level->bytes_per_second, level->provenance.spread};
   return MemoryRoof{level->level, curve.bytes_per_second(traffic, working_set_bytes),
-                    curve.spread_at(working_set_bytes)};
+                    curve.provenance.spread ? std::optional(curve.spread_at(working_set_bytes)) : std::nullopt};
 }
 
 std::optional<MemoryRoof> Ceilings::memory_roof(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const&& {

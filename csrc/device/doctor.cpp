@@ -18,6 +18,7 @@ namespace cuda {
 namespace {
 
 constexpr int kCapSysAdmin = 21;
+constexpr int kCapPerfmon = 38;
 constexpr int kOldestCuda = 13000;  // of the driver, for CUPTI 13
 
 std::string contents(const char* path) {
@@ -86,7 +87,7 @@ void add_profilers(std::vector<Examined>& findings) {
 // Returns whether the driver's module refuses counters to this process; this can be found out without CUPTI.
 bool admins_only() {
   return counters_need_admin(contents("/proc/driver/nvidia/params")).value_or(false) &&
-         !has_sys_admin(contents("/proc/self/status"));
+         !may_profile(contents("/proc/self/status"), kernel_module_version(contents("/proc/driver/nvidia/version")));
 }
 #endif
 
@@ -128,9 +129,13 @@ std::optional<bool> counters_need_admin(std::string_view proc_params) {
   return value.front() != '0';
 }
 
-bool has_sys_admin(std::string_view proc_status) {
+bool may_profile(std::string_view proc_status, std::string_view module_version) {
   const std::string mask(value_of(proc_status, "CapEff:"));
-  return (std::strtoull(mask.c_str(), nullptr, 16) >> kCapSysAdmin & 1U) != 0;
+  const auto capabilities = std::strtoull(mask.c_str(), nullptr, 16);
+  const auto has = [&](unsigned capability) { return (capabilities >> capability & 1U) != 0; };
+  constexpr unsigned long kTakesPerfmon = 565;
+  const bool perfmon = std::strtoul(std::string(module_version).c_str(), nullptr, 10) >= kTakesPerfmon;
+  return has(kCapSysAdmin) || (perfmon && has(kCapPerfmon));
 }
 
 }  // namespace cuda

@@ -23,8 +23,9 @@ std::string kernel_module_version(std::string_view proc_version);
 // say.
 std::optional<bool> counters_need_admin(std::string_view proc_params);
 
-// Returns whether "CapEff:" of /proc/self/status has CAP_SYS_ADMIN.
-bool has_sys_admin(std::string_view proc_status);
+// Returns whether a process with "CapEff:" of its /proc/self/status may read what is for administrators only: with
+// CAP_SYS_ADMIN, and from a driver of version 565 on with CAP_PERFMON.
+bool may_profile(std::string_view proc_status, std::string_view module_version);
 
 }  // namespace cuda
 }  // namespace roofprof

@@ -88,6 +88,17 @@ std::map<std::int64_t, Window> chosen_steps(const std::map<std::int64_t, Window>
   return chosen;
 }
 
+// Returns which of the wanted steps are there, where some are not; empty where all are, or all that there are were
+// wanted.
+std::string text_of_missing(const std::map<std::int64_t, Window>& chosen, const std::optional<StepRange>& wanted) {
+  if (!wanted || wanted->second == std::numeric_limits<std::int64_t>::max()) return {};
+  if (wanted->second - wanted->first < static_cast<std::int64_t>(chosen.size())) return {};
+  std::vector<std::string> numbers;
+  for (const auto& step : chosen) numbers.push_back(std::to_string(step.first));
+  return "of the steps " + std::to_string(wanted->first) + " to " + std::to_string(wanted->second) +
+         " the trace has only " + listed(numbers);
+}
+
 // Finds events whose times are far from all others: one that is decades away would make the trace decades long.
 class Strays {
  public:
@@ -152,6 +163,7 @@ class Import {
     auto all = steps_of(trace_);
     empty_steps_ = leave_out_empty(all, trace_);
     steps_ = chosen_steps(all, steps);
+    missing_steps_ = text_of_missing(steps_, steps);
     for (const auto& event : trace_.host) {
       if (event.kind == HostKind::launch && event.correlation != 0)
         launched_.emplace(event.correlation, event.begin_ns);
@@ -393,6 +405,7 @@ class Import {
     } else {
       note_what_the_profiler_lacks();
     }
+    if (!missing_steps_.empty()) add_note(notes_, "trace-lacks", missing_steps_);
     if (empty_steps_ > 0) {
       add_note(notes_, "trace-lacks",
                counted(empty_steps_, "step") + " of the trace without any op " + (empty_steps_ == 1 ? "is" : "are") +
@@ -546,6 +559,7 @@ class Import {
   const CalledModel* model_ = nullptr;
   std::map<std::int64_t, Window> steps_;
   std::int64_t empty_steps_ = 0;
+  std::string missing_steps_;
   std::unordered_map<std::uint64_t, std::int64_t> launched_;  // when, by correlation: in and out of the window
   Window window_;
   std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();

@@ -169,6 +169,11 @@ void ThreadState::pop() {
     charge(now_ticks());
   }
   if (lent.event_ids != nullptr) keep_frame(frames.back());
+  // A compiler that works inside an op, such as a compiled backward, has the time of its pause alone.
+  const bool in_pause = frames.size() > 1 && frames[frames.size() - 2].kind == FrameKind::pause;
+  if (frames.back().kind == FrameKind::pause && !in_pause && !ops.empty()) {
+    ops.back().inner_ticks += last_switch - frames.back().opened;
+  }
   if (frames.back().kind == FrameKind::node) --backward.nodes;
   end_region(frames.back());
   if (frames.back().kind == FrameKind::module) {

@@ -98,7 +98,8 @@ Table curve_table(const BandwidthCurve& curve) {
     const BandwidthPoint& point = curve.points[i];
     const auto cell = [](double rate) { return Cell(human_count(rate, "B/s")); };
     table.add({Cell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
-               cell(point.copy), cell(point.write), cell(point.update), Cell(human_percent(point.spread * 100))});
+               cell(point.copy), cell(point.write), cell(point.update),
+               Cell(curve.provenance.spread ? human_percent(point.spread * 100) : "n/a")});
   }
   return table;
 }
@@ -162,6 +163,9 @@ Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) 
                     " of the processors meanwhile: these roofs may be too low");
   }
   const auto is_published = [](const ComputeCeiling& peak) { return peak.provenance.source == "published"; };
+  if (!ceilings.curve.empty() && ceilings.curve.provenance.source == "measured" && !ceilings.curve.provenance.spread) {
+    say("spread", "n/a, because one round was measured");
+  }
   if (published != nullptr || std::ranges::any_of(ceilings.compute, is_published)) {
     say("clock",
         "published peaks are for boost clocks: under load power and heat may hold a card below them, and its "

@@ -119,7 +119,7 @@ const Figures* figures_in(const Row& row, bool of_self) {
 
 }  // namespace detail
 
-// The cell of a row: its value, ">=" before counts that an uncosted op left incomplete, "op/s" behind rates of
+// The cell of a row: its value, ">=", "<=" or "?" before what an uncosted op left incomplete, "op/s" behind rates of
 // integers.
 template <class Row>
 Cell cell_of(const Column<Row>& column, const Row& row) {
@@ -141,7 +141,10 @@ Cell cell_of(const Column<Row>& column, const Row& row) {
       return figures != nullptr && figures->incomplete;
     }
   }();
-  const std::string_view limit = incomplete && value.number ? to_string(column.info->limit) : "";
+  // A bound has no number. That the time is outside of ops does not depend on their work.
+  const bool is_roof = column.info->unit == Unit::bound && value.text != to_string(Bound{}) &&
+                       value.text != to_string(Bound{BoundKind::overhead, ""});
+  const std::string_view limit = incomplete && (value.number || is_roof) ? to_string(column.info->limit) : "";
   const bool of_integers =
       figures != nullptr && value.number && column.info->unit == Unit::flops_per_second && figures->counts_integers();
   const std::string text = cell_text(value, column.info->unit) + (of_integers ? "op/s" : "");

@@ -155,6 +155,7 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.ceilings = roofs.ceilings;
   add_notes(observed.notes, result.notes);
   if (setting.device == "cpu") {
+    runs.beside_others = BackgroundLoad::is_busy(result.others_share);
     const auto* meanwhile = setting.scope == "block" ? "the block ran" : "the calls were timed";
     if (auto busy = BackgroundLoad::note(result.others_share, meanwhile)) add_note(observed.notes, std::move(*busy));
   }

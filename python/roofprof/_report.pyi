@@ -123,7 +123,7 @@ class Field:
     unit: Final[str]  # of the row's attribute
     # what a report must have, of "time", "device", "intervals", "counters", "roofs" and "regions"
     needs: Final[tuple[str, ...]]
-    limit: Final[str]  # ">=" or "<=" if the figure of an incomplete row is a limit; "" if it is exact anyway
+    limit: Final[str]  # of an incomplete row's figure: ">=", "<=" or "?" (of what is known alone); "" if it is exact
     legend: Final[str]  # the sentence below tables that explains it; "" if there is none
     of: Final[str]  # the kind of row: "row", "group", "kernel", "rank", "collective" or "memory"
     key: Final[str]  # in JSON and CSV, where times are integer nanoseconds

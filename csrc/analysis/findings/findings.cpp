@@ -348,9 +348,10 @@ void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, cons
   constexpr std::array<std::string_view, 4> kDoubtful = {"machine-busy", "roofs-busy", "roofs-doubtful", "timed-once"};
   const auto doubt = std::ranges::find_if(
       data.notes, [&](const Note& note) { return std::ranges::find(kDoubtful, note.code) != kDoubtful.end(); });
-  if (doubt == data.notes.end() || finding.confidence == Confidence::low) return;
+  const bool is_noted = doubt != data.notes.end();
+  if ((!is_noted && !data.runs.beside_others) || finding.confidence == Confidence::low) return;
   finding.confidence = finding.confidence == Confidence::high ? Confidence::medium : Confidence::low;
-  finding.because += ", but see the note " + doubt->code;
+  finding.because += is_noted ? ", but see the note " + doubt->code : ", but other processes were busy meanwhile";
 }
 
 }  // namespace roofprof

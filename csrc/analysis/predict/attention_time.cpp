@@ -35,7 +35,6 @@ struct Processors {
 Processors processors_of(const OpFeatures& op, const TargetDevice& device) {
   const AchievedShare& facts = architecture_of(device);
   constexpr double kUsualClock = 1.9e9;         // where the number of multiprocessors is not known
-  constexpr double kCacheOfOne = 45e9;          // bytes per second: least of the cards of which it is known
   constexpr double kReserved = 28 * 1024;       // bytes of L1 that shared memory cannot have
   const double a_clock = 2 * facts.fp32_lanes;  // operations, each a multiplication and an addition
   Processors found;
@@ -153,6 +152,13 @@ double attention_seconds(const OpFeatures& op, const TargetDevice& device) {
   }
   const Processors on = processors_of(op, device);
   return op.rows > 1 ? prompt_seconds(op, on, device) : decoding_seconds(op, on, device);
+}
+
+double attention_misses(const OpFeatures& op, const TargetDevice& device) {
+  if (op.op == OpClass::unfused_attention) return 1;
+  const double bytes = op.read_bytes + op.write_bytes;
+  if (op.heads <= 0 || op.key_heads <= 0 || op.batch <= 0 || op.width <= 0) return streaming_misses(bytes, device);
+  return misses_of(bytes, device);
 }
 
 double attention_floor(const OpFeatures& op, const TargetDevice& device) {

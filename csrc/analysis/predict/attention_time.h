@@ -9,6 +9,9 @@ namespace roofprof {
 // Returns the seconds of the kernels of one call, without their floor.
 double attention_seconds(const OpFeatures& op, const TargetDevice& device);
 
+// Returns the share of the op's bytes that a call does not find in the last cache.
+double attention_misses(const OpFeatures& op, const TargetDevice& device);
+
 // Returns the seconds of the smallest call.
 double attention_floor(const OpFeatures& op, const TargetDevice& device);
 

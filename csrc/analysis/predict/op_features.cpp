@@ -326,6 +326,7 @@ class FeatureReader {
     features.read_bytes = as_double(bucket.work.read_bytes) / calls;
     features.write_bytes = as_double(bucket.work.write_bytes) / calls;
     features.updated_bytes = as_double(bucket.work.updated_bytes) / calls;
+    features.link_bytes = as_double(bucket.link_bytes) / calls;
     features.input_elements = as_double(bucket.work.input_elements) / calls;
     features.element_bytes = bytes_of(bucket.dtype).value_or(0);
     const double output_elements = as_double(bucket.work.output_elements) / calls;

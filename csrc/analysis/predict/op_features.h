@@ -60,6 +60,7 @@ struct OpFeatures {
   double read_bytes = 0;                         // of one call, those of the op itself
   double write_bytes = 0;
   double updated_bytes = 0;
+  double link_bytes = 0;  // between host and device
   double cast_bytes = 0;  // read and written by autocast's casts before it
   // The sizes of a contraction, rows x depth times depth x width, `batch` times over; of a layer norm or a softmax,
   // rows of `width` elements. 0: not known.

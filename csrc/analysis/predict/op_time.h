@@ -11,8 +11,17 @@ namespace roofprof {
 // of. Throws std::invalid_argument if the device has no peak for what the op computes.
 double kernel_seconds(const OpFeatures& features, const TargetDevice& device);
 
-// Returns between which multiples of these seconds 80% of such kernels take.
-Margins margins_of(const OpFeatures& features, const TargetDevice& device);
+// Returns the seconds below which the roofs let no call be: what kernel_seconds() is never below.
+double least_seconds(const OpFeatures& features, const TargetDevice& device);
+
+// Returns the share of the op's bytes that are taken to come from or go to main memory; the rest is in the last cache.
+double missed_share(const OpFeatures& features, const TargetDevice& device);
+
+// Returns the share of the op's arithmetic that its kernels do: of fused attention what a causal mask leaves.
+double executed_share(const OpFeatures& features);
+
+// Returns between which multiples of `kernel`, its kernel_seconds(), 80% of such kernels take.
+Margins margins_of(const OpFeatures& features, double kernel, const TargetDevice& device);
 
 // Returns the part of these seconds that kernels take which do nothing.
 double floor_seconds(const OpFeatures& features, const TargetDevice& device);

@@ -109,6 +109,33 @@ void set_region_times(ProfileData& data) {
   }
 }
 
+std::int64_t rounded(double value) {
+  return value < static_cast<double>(kSaturated) ? std::llround(value) : kSaturated;
+}
+
+// Sets what the op is predicted to compute and to move, and says which of its bytes the prediction finds in the last
+// cache: by footprints alone the weights of any model would be in it.
+void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device) {
+  Work& work = bucket.work;
+  if (const double share = executed_share(op); share < 1) {
+    for (auto& operations : work.operations) operations = rounded(share * static_cast<double>(operations));
+  }
+  if (op.in_chain || op.is_free) {
+    work.read_bytes = op.is_free ? 0 : rounded(op.calls * op.read_bytes);
+    work.write_bytes = op.is_free ? 0 : rounded(op.calls * op.write_bytes);
+    work.updated_bytes = std::min({work.updated_bytes, work.read_bytes, work.write_bytes});
+  }
+  if (!device.is_gpu || device.cache_capacity <= 0 || work.bytes() == 0) return;
+  const auto cached = [found = 1 - missed_share(op, device)](std::int64_t bytes) {
+    return rounded(found * static_cast<double>(bytes));
+  };
+  const ReusedBytes near{rounded(device.cache_capacity), cached(work.read_bytes), cached(work.write_bytes),
+                         cached(work.updated_bytes)};
+  bucket.reuse = {near,
+                  {kSaturated, work.read_bytes - near.read_bytes, work.write_bytes - near.write_bytes,
+                   work.updated_bytes - near.updated_bytes}};
+}
+
 // Sets each bucket's time, which includes that in which the device waits for its launch.
 void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
                   LaunchClocks clocks) {
@@ -119,21 +146,16 @@ void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, co
     bucket.time_high_ns.reset();
     bucket.floor_ns = 0;
     if (!features[i].is_known) continue;
-    const auto margins = margins_of(features[i], device);
     const double kernel = kernel_seconds(features[i], device);
+    const auto margins = margins_of(features[i], kernel, device);
     const double waits = clocks.launch(features[i], kernel);
     const double seconds = features[i].calls * kernel + waits;
-    const auto rounded = [](double ns) { return ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated; };
-    bucket.time_ns = rounded(seconds * kNanoseconds);
-    bucket.time_low_ns = rounded(seconds * kNanoseconds * margins.low);
-    bucket.time_high_ns = rounded(seconds * kNanoseconds * margins.high);
+    // Up, so that no time is below its lower bound, which is rounded.
+    bucket.time_ns = rounded(std::ceil(seconds * kNanoseconds));
+    bucket.time_low_ns = rounded(std::ceil(seconds * kNanoseconds * margins.low));
+    bucket.time_high_ns = rounded(std::ceil(seconds * kNanoseconds * margins.high));
     bucket.floor_ns = rounded((features[i].calls * floor_seconds(features[i], device) + waits) * kNanoseconds);
-    if (features[i].in_chain) {  // it moves no more than this
-      bucket.work.read_bytes = rounded(features[i].calls * features[i].read_bytes);
-      bucket.work.write_bytes = rounded(features[i].calls * features[i].write_bytes);
-      bucket.work.updated_bytes =
-          std::min({bucket.work.updated_bytes, bucket.work.read_bytes, bucket.work.write_bytes});
-    }
+    set_work(bucket, features[i], device);
   }
 }
 
@@ -264,10 +286,9 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   result.kind = known;
   result.device = ceilings.device;
   result.ceilings = ceilings;
-  // Times are those of DRAM and of what misses a share of the last cache. By footprints alone the weights of any model
-  // would be in that cache.
-  std::erase_if(result.ceilings.memory,
-                [](const auto& level) { return level.capacity_bytes > 0 && level.provenance.source == "published"; });
+  if (const auto cache = estimated_cache(ceilings)) {
+    result.ceilings.memory.insert(result.ceilings.memory.begin(), *cache);
+  }
   const auto multiply = [](double& rate, Provenance& provenance, double factor) {
     rate *= factor;
     if (factor != 1)
@@ -372,7 +393,10 @@ std::vector<Margins> Predictor::op_margins(const Ceilings& ceilings, const Predi
   const auto device = target_device(ceilings, parameters, options_.bandwidth, options_.peak);
   const auto& ops = ops_for(device);
   std::vector<Margins> margins;
-  for (const auto place : ops.places) margins.push_back(margins_of(ops.different[place], device));
+  for (const auto place : ops.places) {
+    const auto& op = ops.different[place];
+    margins.push_back(margins_of(op, kernel_seconds(op, device), device));
+  }
   return margins;
 }
 
@@ -391,7 +415,8 @@ PredictedTotal Predictor::total(const Ceilings& ceilings, const PredictionParame
   std::vector<Kernel> kernels;
   kernels.reserve(features.different.size());
   for (const auto& op : features.different) {
-    kernels.push_back({kernel_seconds(op, device), margins_of(op, device), is_compute_bound(op, device)});
+    const double kernel = kernel_seconds(op, device);
+    kernels.push_back({kernel, margins_of(op, kernel, device), is_compute_bound(op, device)});
   }
   std::vector<double> ops;  // of a step
   Deviation below;

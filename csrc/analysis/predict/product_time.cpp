@@ -46,6 +46,17 @@ double share_of_rate(const TargetDevice& device) {
   return std::min(1.0, tensor->operations_per_second / vector->operations_per_second / full);
 }
 
+double bytes_of_element(const OpFeatures& op) { return op.element_bytes > 0 ? op.element_bytes : 1; }  // of int8, else
+
+// Returns the bytes that come from and go to main memory.
+double missed_traffic(const OpFeatures& op, const TargetDevice& device) {
+  const double elements = op.op == OpClass::linear ? std::max(op.batch, 1.0) * op.width * op.depth : 0;
+  const double weights = std::min(elements * bytes_of_element(op), op.read_bytes);
+  const double all = op.read_bytes + op.write_bytes;
+  const double cache = architecture_of(device).product.cache * device.cache_bytes;
+  return weights * missed(all + (kLayers - 1) * weights, cache) + (all - weights) * missed(all, cache);
+}
+
 // What a product moves and computes on a device, apart from how it is cut into tiles.
 class Product {
  public:
@@ -76,18 +87,10 @@ class Product {
       seconds_per_mac_ = std::max(seconds_per_mac_, processors_ / (numbers_.odd_macs * device.cycles));
     }
     const double bandwidth = dram_bandwidth(of_class.of_bandwidth, device);
-    const double elements = op.op == OpClass::linear ? batch_ * op.width * op.depth : 0;
-    const double element_bytes = op.element_bytes > 0 ? op.element_bytes : 1;  // of int8, else
-    const double weights = std::min(elements * element_bytes, op.read_bytes);
-    const double activations = op.read_bytes - weights;
-    const double all = op.read_bytes + op.write_bytes;
-    const double cache = kernels_.cache * device.cache_bytes;
-    const double traffic =
-        weights * missed(all + (kLayers - 1) * weights, cache) + (activations + op.write_bytes) * missed(all, cache);
-    memory_seconds_ = traffic / bandwidth;
+    memory_seconds_ = missed_traffic(op, device) / bandwidth;
     // A tile's outputs are written after its last step, while nothing of it is computed.
     output_seconds_ = numbers_.exposed_output * op.write_bytes / bandwidth;
-    step_seconds_ = numbers_.byte_latency * element_bytes;
+    step_seconds_ = numbers_.byte_latency * bytes_of_element(op);
   }
 
   double seconds() const {
@@ -177,6 +180,12 @@ double share_of_waves(const OpFeatures& op, const TargetDevice& device) {
 }
 
 double product_floor(const TargetDevice& device) { return architecture_of(device).product.launch; }
+
+double product_misses(const OpFeatures& op, const TargetDevice& device) {
+  const double bytes = op.read_bytes + op.write_bytes;
+  const bool has_sizes = op.rows > 0 && op.width > 0 && op.depth > 0;
+  return has_sizes && bytes > 0 ? missed_traffic(op, device) / bytes : 1;
+}
 
 double product_seconds(const OpFeatures& op, const TargetDevice& device) {
   const double at_peaks = seconds_at_peaks(op, device);

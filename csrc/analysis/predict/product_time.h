@@ -9,6 +9,9 @@ namespace roofprof {
 // Returns the seconds of the kernel of one call, without its floor.
 double product_seconds(const OpFeatures& op, const TargetDevice& device);
 
+// Returns the share of the op's bytes that its kernel does not find in the last cache.
+double product_misses(const OpFeatures& op, const TargetDevice& device);
+
 // Returns the seconds of the smallest kernel, between two others.
 double product_floor(const TargetDevice& device);
 

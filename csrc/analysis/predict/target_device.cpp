@@ -38,13 +38,6 @@ const MemoryCeiling* main_memory(const Ceilings& ceilings) {
   return largest;
 }
 
-// The largest level below main memory.
-double cache_bytes(const Ceilings& ceilings) {
-  auto bytes = ceilings.facts.l2_bytes;
-  for (const auto& level : ceilings.memory) bytes = std::max(bytes, level.capacity_bytes);
-  return static_cast<double>(bytes);
-}
-
 bool is_cpu(const Ceilings& ceilings) { return !ceilings.curve.empty() || ceilings.memory_level("L3") != nullptr; }
 
 void calibrate(TargetDevice& device) {
@@ -96,6 +89,27 @@ void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
 
 }  // namespace
 
+const MemoryCeiling* last_cache(const Ceilings& ceilings) {
+  const MemoryCeiling* last = nullptr;
+  for (const auto& level : ceilings.memory) {
+    const bool is_cache = level.level != kHostLink && level.capacity_bytes > 0 && level.bytes_per_second > 0;
+    if (is_cache && (last == nullptr || level.capacity_bytes > last->capacity_bytes)) last = &level;
+  }
+  return last;
+}
+
+std::optional<MemoryCeiling> estimated_cache(const Ceilings& ceilings) {
+  const CardFacts& facts = ceilings.facts;
+  if (last_cache(ceilings) != nullptr || facts.l2_bytes <= 0) return std::nullopt;
+  const double rate =
+      std::max(static_cast<double>(facts.multiprocessors) * kCacheOfOne, main_memory(ceilings)->bytes_per_second);
+  return MemoryCeiling{
+      "L2",
+      rate,
+      facts.l2_bytes,
+      {"given", "45 GB/s for each multiprocessor, the least of the cards of which it is known", "", {}}};
+}
+
 std::optional<double> peak_for(const TargetDevice& device, DType dtype) {
   // The types whose peak stands in for that of a type without one: a wider type, or a narrower one with the same units.
   static constexpr std::array<std::array<DType, 4>, 6> kFallbackDtypes = {{
@@ -140,15 +154,21 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
     throw std::invalid_argument("the roofs of '" + shown(ceilings.device) + "' have no peak of any type");
   }
   device.bandwidth_factor = bandwidth_factor;
+  device.peak_factor = peak_factor;
   device.dram = device.dram_roof = memory->bytes_per_second * bandwidth_factor;
   if (share != nullptr && is_published(memory->provenance)) {
     device.dram *= share->dram * (ceilings.facts.inline_ecc ? parameters.gpu.inline_ecc : 1);
   }
-  device.cache_capacity = cache_bytes(ceilings);
-  device.cache_bytes = device.cache_capacity * (share != nullptr ? share->cache : 1);
-  if (const auto* l2 = ceilings.memory_level("L2")) {
-    device.cache_roof = l2->bytes_per_second;
-    device.cache_bandwidth = l2->bytes_per_second * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;
+  const auto estimated = estimated_cache(ceilings);
+  if (estimated && device.is_gpu) {
+    device.remarks.push_back("no bandwidth of the " + estimated->level + " of " + ceilings.device +
+                             " is published: " + estimated->provenance.method + ", is taken");
+  }
+  if (const auto* cache = estimated ? &*estimated : last_cache(ceilings)) {
+    device.cache_capacity = static_cast<double>(cache->capacity_bytes);
+    device.cache_bytes = device.cache_capacity * (share != nullptr ? share->cache : 1);
+    device.cache_roof = cache->bytes_per_second;
+    device.cache_bandwidth = device.cache_roof * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;
   }
   device.multiprocessors = static_cast<double>(ceilings.facts.multiprocessors);
   constexpr double kFlopsPerLane = 2;
@@ -205,9 +225,13 @@ double miss_share(double bytes, double half) {
 
 double traffic_seconds(double read, double write, double share, const TargetDevice& device) {
   const double bytes = read + write;
-  const double missed = bytes * miss_share(bytes, device.gpu->streaming.cache_share * device.cache_bytes);
+  const double missed = bytes * streaming_misses(bytes, device);
   const double cached = device.cache_bandwidth > 0 ? (bytes - missed) / device.cache_bandwidth : 0;
   return missed / dram_bandwidth(share, device) + cached;
+}
+
+double streaming_misses(double bytes, const TargetDevice& device) {
+  return miss_share(bytes, device.gpu->streaming.cache_share * device.cache_bytes);
 }
 
 }  // namespace roofprof

@@ -39,9 +39,10 @@ struct TargetDevice {
   double dram_roof = 0;                                    // those of the roof
   double bandwidth_factor = 1;                             // of the options; in the two above already
   double cache_bytes = 0;                                  // of the last cache
-  double cache_bandwidth = 0;                              // bytes per second that it gives; 0: not known
+  double cache_bandwidth = 0;                              // bytes per second that it gives; 0: it has none
   double cache_capacity = 0;         // of the last cache, also where what ops find there is not known in general
-  double cache_roof = 0;             // bytes per second of its roof; 0: not known
+  double cache_roof = 0;             // bytes per second of its roof; 0: it has none
+  double peak_factor = 1;            // of the options
   double multiprocessors = 0;        // 0: not known
   double cycles = 0;                 // clock cycles in a second, of all multiprocessors together
   std::vector<std::string> remarks;  // what was taken in place of what is not known
@@ -66,6 +67,10 @@ const AchievedShare& architecture_of(const TargetDevice& device);
 // Returns the bytes per second of main memory at that share of what is achieved, never above the roof itself.
 double dram_bandwidth(double share, const TargetDevice& device);
 
+// Returns the last cache before main memory; null: none is known. `estimated` is of a cache whose size alone is known.
+const MemoryCeiling* last_cache(const Ceilings& ceilings);
+std::optional<MemoryCeiling> estimated_cache(const Ceilings& ceilings);
+
 // Returns the rate of the units that are not tensor cores; the highest peak where fp32's is not known.
 double vector_peak(const TargetDevice& device);
 
@@ -87,6 +92,11 @@ double miss_share(double bytes, double half);
 // Returns the seconds of a GPU's traffic: what misses the last cache at that share of the achieved bandwidth, never
 // above the roof itself, and the rest at the cache's.
 double traffic_seconds(double read, double write, double share, const TargetDevice& device);
+
+inline constexpr double kCacheOfOne = 45e9;  // bytes per second that a multiprocessor gets of a cache: the least known
+
+// Returns the share of so many bytes that misses the last cache.
+double streaming_misses(double bytes, const TargetDevice& device);
 
 // Returns 1 for a product of few rows or columns, whose matrix is read as a vector's kernels read it, 0 for one of many
 // and for other ops, and what is between them for what is between.

@@ -194,7 +194,8 @@ constexpr std::array kErrors = {
     ErrorText{CODE(ERROR_INSUFFICIENT_PRIVILEGES), "no permission to read the GPU's performance counters",
               "load the driver's module with NVreg_RestrictProfilingToAdminUsers=0 (`options nvidia "
               "NVreg_RestrictProfilingToAdminUsers=0` in /etc/modprobe.d, then restart), or run as root or with "
-              "CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN)"},
+              "CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN); from driver 565 on CAP_PERFMON is enough "
+              "(docker run --cap-add=PERFMON)"},
     ErrorText{CODE(ERROR_OLD_PROFILER_API_INITIALIZED),
               "something in this process uses CUPTI's old profiling functions", "end it first"},
     ErrorText{CODE(ERROR_OPENACC_UNDEFINED_ROUTINE), "", ""},
@@ -202,10 +203,11 @@ constexpr std::array kErrors = {
               "use a CUPTI of CUDA 13"},
     ErrorText{CODE(ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED), "another profiler is at work in this process",
               "run without nsys, ncu and cuda-gdb, and end other users of CUPTI (torch.profiler, Proton) first"},
-    ErrorText{CODE(ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES),
-              "the hypervisor does not let this virtual GPU's performance counters be read",
-              "have profiling enabled for this vGPU on the host, and load the guest's driver with "
-              "NVreg_RestrictProfilingToAdminUsers=0 or run with CAP_SYS_ADMIN"},
+    ErrorText{
+        CODE(ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES),
+        "the hypervisor does not let this virtual GPU's performance counters be read",
+        "have profiling enabled for this vGPU on the host, and load the guest's driver with "
+        "NVreg_RestrictProfilingToAdminUsers=0 or run with CAP_SYS_ADMIN (from driver 565 on CAP_PERFMON is enough)"},
     ErrorText{CODE(ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED), "confidential computing forbids profiling",
               "switch it off on this GPU (devtools mode), or profile on another one"},
     ErrorText{CODE(ERROR_CMP_DEVICE_NOT_SUPPORTED), "CUPTI does not support mining processors (CMP)",

@@ -54,7 +54,7 @@ double BackgroundLoad::share_of_others(const Use& use) {
 }
 
 std::optional<Note> BackgroundLoad::note(std::optional<double> share, const std::string& meanwhile) {
-  if (share.value_or(0) <= kBusy || on_shared_machine()) return std::nullopt;
+  if (!is_busy(share) || on_shared_machine()) return std::nullopt;
   return make_note("machine-busy", "other processes used " + percent(*share) + " of the processors while " + meanwhile +
                                        ": times may be too long; measure again when the machine is quiet");
 }

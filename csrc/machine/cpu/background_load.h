@@ -33,6 +33,8 @@ class BackgroundLoad {
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
   std::optional<double> share() const;
 
+  static bool is_busy(std::optional<double> share) { return share.value_or(0) > kBusy; }
+
   // Returns the note for a reader of times that were measured meanwhile, where that share is above kBusy. `meanwhile`:
   // "the calls were timed". Returns none where other work is expected, as during a test suite
   // (ROOFPROF_SHARED_MACHINE=1).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import numbers
@@ -12,10 +13,13 @@ from typing import Any, TypeVar
 import torch
 
 from roofprof import _C, _report
+from roofprof.render.printable import printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _LARGEST = 2**63 - 1  # counts saturate
+_given = set[str]()  # names of operators that op_cost was used with
+_ran = set[str]()  # those of them that ran: a library may take its operators away again
 
 
 @dataclass(frozen=True)
@@ -104,15 +108,44 @@ def op_cost(op: str) -> Callable[[_Function], _Function]:
         def evaluate(
             args: list[Any], kwargs: dict[str, Any], results: list[Any], compulsory: tuple[int, int], dtype: str
         ) -> dict[str, Any]:
+            _ran.add(op)
             kwargs.pop("out", None)  # out= forms: the result says the same
             if takes_out:
                 kwargs["out"] = results[0] if len(results) == 1 else results
             return _as_work(function(*args, **kwargs)).counts(dtype, compulsory)
 
+        _given.add(op)
         _C.add_op_cost(op, evaluate, inspect.getdoc(function) or "")
         return function
 
     return register
+
+
+def unused_costs() -> list[_C.Note]:
+    """Return a note on each given cost whose operator is not registered, and never ran."""
+    if not _given:
+        return []
+    given = [line["op"] for line in _report.op_costs() if line["family"] == "own"]
+    return [_unused(op) for op in given if op in _given and op not in _ran and not _is_registered(op)]
+
+
+def _schemas(op: str) -> list[Any]:
+    return list(torch._C._jit_get_schemas_for_operator(op))
+
+
+def _is_registered(op: str) -> bool:
+    if _schemas(op):
+        return True
+    name, _, overload = op.rpartition(".")
+    return any((schema.overload_name or "default") == overload for schema in _schemas(name)) if name else False
+
+
+def _unused(op: str) -> _C.Note:
+    library = op.partition("::")[0]
+    names = {schema.name for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{library}::")}
+    close = difflib.get_close_matches(op, names, n=1)
+    text = f"op_cost names {printable(op)}, and no such operator is registered or ran: its cost counts nothing"
+    return _C.Note("cost-unused", text + (f"; did you mean {close[0]}?" if close else ""))
 
 
 def _as_work(value: object) -> Work:

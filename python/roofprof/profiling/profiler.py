@@ -35,6 +35,7 @@ from roofprof.models.tree import (
     notes_on,
     notes_on_deferred,
 )
+from roofprof.profiling.op_costs import unused_costs
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings
@@ -408,6 +409,7 @@ class RooflineProfiler(TimesCalls):
         said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
         notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
         notes += observer.compilations.note(timed=self._scope == "block")
+        notes += unused_costs()
         if self._compiled_kernels and self._scope != "run":
             notes.append(no_kernels(_ONE_CALL))
         roofs, notes_on_roofs = self._roofs(self._run.device) if self._run.timed else (_C.Ceilings(), [])

@@ -30,11 +30,17 @@ TEST(CountersNeedAdmin, IsReadFromTheParameters) {
   EXPECT_EQ(counters_need_admin("ResmanDebugLevel: 4294967295\n"), std::nullopt);
 }
 
-TEST(HasSysAdmin, IsBit21OfTheEffectiveCapabilities) {
-  EXPECT_TRUE(has_sys_admin("Name:\tbash\nCapPrm:\t0000000000000000\nCapEff:\t000001ffffffffff\n"));   // root
-  EXPECT_FALSE(has_sys_admin("Name:\tbash\nCapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n"));  // root in docker
-  EXPECT_TRUE(has_sys_admin("CapEff:\t0000000000200000\n"));
-  EXPECT_FALSE(has_sys_admin(""));
+// CAP_SYS_ADMIN is bit 21 of the effective capabilities, CAP_PERFMON bit 38, which drivers know from 565 on.
+TEST(MayProfile, WithSysAdminAndWithPerfmonOfNewDrivers) {
+  constexpr const char* kOld = "550.54.14";
+  constexpr const char* kNew = "565.57.01";
+  for (const auto* version : {kOld, kNew, ""}) {
+    EXPECT_TRUE(may_profile("Name:\tbash\nCapPrm:\t0\nCapEff:\t000001ffffffffff\n", version));     // root
+    EXPECT_FALSE(may_profile("CapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n", version));  // root in docker
+    EXPECT_TRUE(may_profile("CapEff:\t0000000000200000\n", version));
+    EXPECT_FALSE(may_profile("", version));
+    EXPECT_EQ(may_profile("CapEff:\t0000004000000000\n", version), version == kNew);
+  }
 }
 
 TEST(OtherProfilers, AreToldByTheirEnvironment) {

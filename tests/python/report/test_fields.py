@@ -37,7 +37,7 @@ def test_a_figure_by_its_name():
         "intensity",
         "float | None",
     )
-    assert (field.needs, field.limit, field.legend) == ((), "", "AI = FLOPs / bytes")
+    assert (field.needs, field.limit, field.legend) == ((), "?", "AI = FLOPs / bytes")
     field = roofprof.fields["wasted_time"]
     assert (field.unit, field.key, field.needs) == ("seconds", "wasted_time_ns", ("time", "roofs"))
     assert roofprof.fields["dram_bytes_ratio"].limit == "<="

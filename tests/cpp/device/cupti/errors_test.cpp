@@ -62,16 +62,17 @@ TEST_P(CuptiErrorSays, WhatItMeansAndWhatToDo) {
 // By the codes that users meet, as numbers: what NVIDIA's guide and header say of each.
 INSTANTIATE_TEST_SUITE_P(
     ByCode, CuptiErrorSays,
-    testing::Values(Said{1, {"refuses what it was asked", "roofprof doctor"}}, Said{15, {"libnvperf_host.so"}},
-                    Said{26, {"somebody else uses the device's counters", "dcgmi profiling --pause"}},
-                    Said{27, {"does not support it", "counters=\"off\""}}, Said{33, {"virtual GPU"}},
-                    Said{35, {"no permission", "NVreg_RestrictProfilingToAdminUsers=0", "CAP_SYS_ADMIN"}},
-                    Said{36, {"CUPTI's old profiling functions"}}, Said{38, {"CUPTI of CUDA 13"}},
-                    Said{39, {"another profiler is at work", "nsys", "ncu", "cuda-gdb", "torch.profiler"}},
-                    Said{40, {"hypervisor", "NVreg_RestrictProfilingToAdminUsers=0", "CAP_SYS_ADMIN"}},
-                    Said{41, {"confidential computing"}}, Said{42, {"mining"}}, Said{43, {"MIG"}}, Said{44, {"SLI"}},
-                    Said{45, {"WSL"}}, Said{46, {"do not support this chip", "7.5"}},
-                    Said{999, {"without saying why", "roofprof doctor"}}, Said{4711, {"does not know", "4711"}}),
+    testing::Values(
+        Said{1, {"refuses what it was asked", "roofprof doctor"}}, Said{15, {"libnvperf_host.so"}},
+        Said{26, {"somebody else uses the device's counters", "dcgmi profiling --pause"}},
+        Said{27, {"does not support it", "counters=\"off\""}}, Said{33, {"virtual GPU"}},
+        Said{35, {"no permission", "NVreg_RestrictProfilingToAdminUsers=0", "CAP_SYS_ADMIN", "565", "CAP_PERFMON"}},
+        Said{36, {"CUPTI's old profiling functions"}}, Said{38, {"CUPTI of CUDA 13"}},
+        Said{39, {"another profiler is at work", "nsys", "ncu", "cuda-gdb", "torch.profiler"}},
+        Said{40, {"hypervisor", "NVreg_RestrictProfilingToAdminUsers=0", "CAP_SYS_ADMIN", "565", "CAP_PERFMON"}},
+        Said{41, {"confidential computing"}}, Said{42, {"mining"}}, Said{43, {"MIG"}}, Said{44, {"SLI"}},
+        Said{45, {"WSL"}}, Said{46, {"do not support this chip", "7.5"}},
+        Said{999, {"without saying why", "roofprof doctor"}}, Said{4711, {"does not know", "4711"}}),
     [](const auto& info) { return "Code" + std::to_string(info.param.code); });
 
 // ---- parameter structs: sizes as found by asking a library of 13.0, which refuses the larger ones of 13.2
