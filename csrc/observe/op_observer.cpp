@@ -143,7 +143,10 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   decide(state, running);
   running.event = state.next_event();
   running.operands_before = state.operands.size();
-  if (state.lent.reuse && op->kind == OpKind::counted) add_inputs(*op, fn, state.operands);
+  if (state.lent.reuse && op->kind == OpKind::counted) {
+    add_inputs(*op, fn, state.operands);
+    state.place_operands(running.operands_before);
+  }
   if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
   if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
   state.ops.push_back(std::move(running));

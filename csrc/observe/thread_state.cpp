@@ -358,10 +358,11 @@ void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work,
 
 void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
                                const Work& work) {
+  const auto inputs_end = operands.size();
   add_results(*running.op, fn, operands);
+  place_operands(inputs_end);
   const auto& bucket = (*lent.table)[index];
   const auto own = std::span(operands).subspan(running.operands_before);
-  lent.places->place(own);
   const auto& moved = bucket.per_call ? work : bucket.cost.work;
   if (bucket.cost.costed) {
     lent.reuse->count({lent.table, index}, own, moved);
@@ -374,6 +375,10 @@ void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& ru
   } else {
     lent.boundaries->touch(bucket.key.owner, own);
   }
+}
+
+void ThreadState::place_operands(std::size_t first) {
+  if (first < operands.size()) lent.places->place(std::span(operands).subspan(first));
 }
 
 void ThreadState::note_work(const Work& work) {

@@ -199,6 +199,9 @@ struct ThreadState {
   // Notes the reuse and the crossings of an op that was counted there, whose inputs are in `operands`; `work` as for
   // count(). Called where reuse is tracked.
   void note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
+  // Moves the operands from that one on to their stable places. Inputs have to be placed as the op begins:
+  // TorchScript's interpreter may have freed them when it ends.
+  void place_operands(std::size_t first);
   // Notes that work was counted which is not an op's: the ops around it count as transparent.
   void note_work(const Work& work);
   // Lists unobserved work: what was seen so far inside the innermost frame or function of that kind cannot explain its

@@ -24,7 +24,8 @@ namespace roofprof::observe {
 // Threads share it.
 class StablePlaces {
  public:
-  // Moves the operands of an op that ended from their addresses to their places, each to its device's.
+  // Moves operands of an op, all inputs or all results, from their addresses to their places, each to its device's.
+  // Their storages must be alive.
   void place(std::span<Operand> operands);
 
  private:
@@ -51,8 +52,9 @@ class StablePlaces {
   void drop_recent();
   void drop_all();
 
-  // The ops whose operands are looked at when the next storage is new: most are gone soon after their last use.
-  static constexpr std::uint64_t kRecentOps = 4;
+  // The calls of place() whose operands are looked at when the next storage is new, those of four ops: most are gone
+  // soon after their last use.
+  static constexpr std::uint64_t kRecentOps = 8;
   static constexpr std::size_t kMostRecent = 1 << 10;
   // All storages are looked at once there are so many, and then when there are twice those that were left.
   static constexpr std::size_t kFewest = 1 << 8;

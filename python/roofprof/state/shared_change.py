@@ -12,9 +12,9 @@ from typing import Any
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def lock_of_process() -> threading.Lock:
-    """Return a lock for data that all threads share, like ``threading.Lock()``, but free in each forked child."""
-    lock = threading.Lock()
+def lock_of_process(kind: Callable[[], Any] = threading.Lock) -> Any:
+    """Return a lock for data that all threads share, such as ``threading.Lock()``, but free in each forked child."""
+    lock = kind()
     _locks.add(lock)
     return lock
 
@@ -32,7 +32,8 @@ class SharedChange:
 
     def __init__(self, change: Callable[[], contextlib.AbstractContextManager[object]]) -> None:
         self._change = change
-        self._lock = lock_of_process()
+        # Python itself leaves a lock held where a tracer raises as its `with` ends: that thread must not wait for itself.
+        self._lock = lock_of_process(threading.RLock)
         self._users: set[object] = set()
         self._made = contextlib.ExitStack()
 
