@@ -32,7 +32,7 @@ class SharedChange:
 
     def __init__(self, change: Callable[[], contextlib.AbstractContextManager[object]]) -> None:
         self._change = change
-        # Python itself leaves a lock held where a tracer raises as its `with` ends: that thread must not wait for itself.
+        # Python leaves a lock held where a tracer raises as its `with` ends: that thread must not wait for itself.
         self._lock = lock_of_process(threading.RLock)
         self._users: set[object] = set()
         self._made = contextlib.ExitStack()
