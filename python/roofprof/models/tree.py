@@ -232,7 +232,7 @@ def _elements_in_4_bits(tensor: torch.Tensor, elements: int, held: int) -> int |
     states = (facts["quant_state"], getattr(facts.get("module"), "quant_state", None))
     shape = next((state.shape for state in states if state is not None), None)
     if shape is not None:
-        return min(math.prod(shape), 2 * held)
+        return min(int(math.prod(shape)), 2 * held)
     is_packed = facts.get("bnb_quantized") or not torch.Tensor.is_floating_point(tensor)
     return None if is_packed else elements
 

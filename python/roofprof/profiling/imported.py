@@ -21,7 +21,7 @@ from roofprof.profiling import nsight_systems
 from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
 from roofprof.profiling.imported_ranks import merged
 from roofprof.profiling.profiler import count
-from roofprof.profiling.trace_folder import traces_in  # noqa: F401 (for the command)
+from roofprof.profiling.trace_folder import traces_in as traces_in  # noqa: PLC0414 (for the command)
 from roofprof.render.files import opened, why_not_writable
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report

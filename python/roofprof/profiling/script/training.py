@@ -222,7 +222,7 @@ class Training:
         its place, and without optimizers they are taken as they are.
         """
         if self._models is None or not self._optimizers or self.has_new_optimizer():
-            alive = [found for each in self._optimizers.values() if (found := each()) is not None]
+            alive = [optimizer for each in self._optimizers.values() if (optimizer := each()) is not None]
             found = _outermost(_parameters(alive)) or called
             found = [_called_in_place_of(model, called, _parameters(alive)) for model in found]
             self._models = (frozenset(self._optimizers), [weakref.ref(model) for model in found])
@@ -278,6 +278,6 @@ def together(models: list[torch.nn.Module], variables: Mapping[str, Any]) -> tor
             name += "_"
         names[name] = model
     # The type's name is the model's in the report.
-    holder = type(" and ".join(names), (StepModels,), {})()
+    holder: torch.nn.Module = type(" and ".join(names), (StepModels,), {})()
     holder._modules.update(names)
     return holder
