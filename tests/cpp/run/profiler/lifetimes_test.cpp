@@ -153,8 +153,11 @@ TEST(Lifetimes, ValuesThatWereMovedFromHaveAllTheirFunctions) {
   const auto roof = temporary().memory_roof({1, 1, 0});
   EXPECT_EQ(roof->level, "DRAM");  // of ceilings that are gone
 
-  OpCall call{.name = "my::op"};
-  call.arguments.push_back({.name = "x", .tensors = {{.sizes = {2, 3}}}});
+  OpCall call;
+  call.name = "my::op";
+  auto& argument = call.arguments.emplace_back();
+  argument.name = "x";
+  argument.tensors.emplace_back().sizes = {2, 3};
   const OpCall held = std::move(call);
   EXPECT_EQ(held.tensor("x").numel(), 6);
   EXPECT_THROW(static_cast<void>(call.tensor("x")), std::out_of_range);
