@@ -1,6 +1,10 @@
 #include "core/note_codes.h"
 
+#include <ostream>
+
 namespace roofprof {
+
+std::ostream& operator<<(std::ostream& out, const Note& note) { return out << note.text; }
 
 void add_note(std::vector<Note>& notes, Note note) {
   const auto known = std::ranges::find_if(

@@ -38,15 +38,6 @@ std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Note& note) { return out << note.text; }
-
-const RooflineRow& Siblings::mean() const& {
-  if (rows.empty()) {
-    throw std::logic_error("roofprof: these Siblings have no rows: they are no report's, or were moved from");
-  }
-  return rows.front();
-}
-
 Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
   return {std::move(data), depth};
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "analysis/siblings/new_ids.h"
 #include "core/fields.h"
 #include "core/median.h"
+#include "roofprof/rows.h"
 
 namespace roofprof {
 
@@ -471,6 +473,13 @@ std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const
     look_at_times(members, group);
   }
   return groups;
+}
+
+const RooflineRow& Siblings::mean() const& {
+  if (rows.empty()) {
+    throw std::logic_error("roofprof: these Siblings have no rows: they are no report's, or were moved from");
+  }
+  return rows.front();
 }
 
 }  // namespace roofprof

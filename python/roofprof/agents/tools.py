@@ -321,10 +321,12 @@ def _heads(kind: str) -> list[str]:
 def _names(row: Any, kind: str) -> list[str]:
     if kind == "group":
         return [", ".join(quoted(key or "(model)") for key in row.keys)]
-    named = [row.path or "(model)", row.type]
-    if kind != "row":
-        named = [row.name, row.module or "(model)", row.op or row.fused]
+    named = [row.path or "(model)", row.type] if kind == "row" else _names_of_kernel(row)
     return [quoted(name) if name else "" for name in named]
+
+
+def _names_of_kernel(row: Any) -> list[str]:
+    return [row.name, row.module or "(model)", row.op or row.fused]
 
 
 def _figure(name: str, kind: str) -> _report.Field:

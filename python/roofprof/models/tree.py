@@ -220,7 +220,12 @@ def _weights_of(layer: dict[str, Any]) -> int | None:
 
 def _has_quant_state(tensor: torch.Tensor) -> bool:
     """Return whether it is a 4-bit weight of bitsandbytes, quantized or not yet."""
-    return type(tensor) not in _PLAIN and "quant_state" in getattr(tensor, "__dict__", ())
+    if type(tensor) in _PLAIN:
+        return False
+    try:
+        return "quant_state" in object.__getattribute__(tensor, "__dict__")  # without asking a class of the user's
+    except AttributeError:
+        return False
 
 
 def _elements_in_4_bits(tensor: torch.Tensor, elements: int, held: int) -> int | None:
@@ -512,6 +517,8 @@ def _has_forward(module: torch.nn.Module) -> bool:
 
 def has_forward_of_torch(module: torch.nn.Module) -> bool:
     """Return whether it computes what torch.nn says, not the user."""
+    if isinstance(module, torch.jit.ScriptModule):  # its class says nothing of its forward
+        return False
     return str(getattr(_forward_of(module), "__module__", "")).startswith("torch.nn.")
 
 

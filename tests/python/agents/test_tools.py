@@ -216,4 +216,4 @@ def test_there_are_ten_tools_at_most(folder):
 
 def test_a_kernel_of_compiled_code_has_the_ops_that_are_in_it():
     kernel = types.SimpleNamespace(name="cpp_fused_relu_0", module="", op="", fused="aten::relu, aten::add")
-    assert _names(kernel, "kernel") == ["cpp_fused_relu_0", "(model)", "aten::relu, aten::add"]
+    assert _names(kernel, "kernel") == ["cpp_fused_relu_0", "(model)", '"aten::relu, aten::add"']

@@ -430,7 +430,7 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
         assert sentence in said
     assert "No such file" in refused(run, "absent.json")
     Path("folder").mkdir()
-    assert refused(run, "folder") == "folder: it is a folder; give the file that export_chrome_trace wrote\n"
+    assert refused(run, "folder") == "folder has no trace of torch.profiler\n"
     os.mkfifo("pipe")
     assert "not a regular file but a pipe" in refused(run, "pipe")
     imported(run, "t.json.gz")

@@ -87,7 +87,7 @@ def test_the_work_is_that_of_the_module_that_asked_for_it(model, way):
 
 def test_a_block_without_a_model_counts_it_too():
     with Worker() as put:
-        profiler = roofprof.RooflineProfiler(ceilings=roofprof.Ceilings())
+        profiler = roofprof.RooflineProfiler(None, ceilings=roofprof.Ceilings())
         with profiler:
             future = torch.futures.Future()
             done = threading.Event()

@@ -110,9 +110,9 @@ def test_higher_roofs_never_cost_time(name):
     for card in CARDS:
         # In eager mode a module may wait longer for the host where those before it are done earlier.
         alone, eager = report.what_if(card, mode="graph"), report.what_if(card)
-        for module in (*alone.modules, alone.total, eager.total):
-            assert module.saved["memory x2"] >= 0, (card, module.path)
-            assert module.saved["peak x2"] >= 0, (card, module.path)
+        for question in ("memory x2", "peak x2"):
+            assert all(module.saved[question] >= 0 for module in (*alone.modules, alone.total)), (card, question)
+            assert eager.total.saved[question] > -1e-8, (card, question)  # each op's time is rounded up to a nanosecond
 
 
 def test_bytes_that_the_last_cache_holds_stand_at_its_roof():

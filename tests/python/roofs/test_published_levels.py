@@ -104,9 +104,10 @@ def test_files_keep_the_levels(tmp_path):
     assert json.loads(again.to_json()) == json.loads(report.to_json())
 
 
-def test_predictions_are_of_dram():
+def test_predictions_read_weights_from_dram():
     """By footprints the weights of any model would be in L2, one layer at a time."""
     model = torch.nn.Linear(1024, 1024, device="meta", dtype=torch.float16)
     report = roofprof.count(model, tensor(1, 1024, dtype=torch.float16)).predict(H100)
-    assert [level.level for level in report.ceilings.memory] == ["DRAM"]
-    assert report.total.memory_time == pytest.approx(report.total.bytes / 3.35e12, rel=1e-3)
+    assert [level.level for level in report.ceilings.memory] == ["L2", "DRAM"]
+    # A part of them is predicted to be there from an earlier call.
+    assert report.total.memory_time == pytest.approx(report.total.bytes / 3.35e12, rel=0.15)
