@@ -104,7 +104,7 @@ std::string printable_text(std::string_view text, bool keeps_lines) {
       if (!hidden) result += kReplacement;
       hidden = true;
     } else {
-      result += is_control(code) && !(keeps_lines && (code == '\n' || code == '\t')) ? " " : point;
+      result += is_control(code) && (!keeps_lines || (code != '\n' && code != '\t')) ? " " : point;
       hidden = false;
     }
     before = hidden ? 0 : code;

@@ -136,6 +136,9 @@ void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device
                    work.updated_bytes - near.updated_bytes}};
 }
 
+// Returns the next whole number, or that from which the value is off by its own rounding alone.
+double up(double value) { return std::ceil(value - 1e-6); }
+
 // Sets each bucket's time, which includes that in which the device waits for its launch.
 void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
                   LaunchClocks clocks) {
@@ -151,9 +154,9 @@ void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, co
     const double waits = clocks.launch(features[i], kernel);
     const double seconds = features[i].calls * kernel + waits;
     // Up, so that no time is below its lower bound, which is rounded.
-    bucket.time_ns = rounded(std::ceil(seconds * kNanoseconds));
-    bucket.time_low_ns = rounded(std::ceil(seconds * kNanoseconds * margins.low));
-    bucket.time_high_ns = rounded(std::ceil(seconds * kNanoseconds * margins.high));
+    bucket.time_ns = rounded(up(seconds * kNanoseconds));
+    bucket.time_low_ns = rounded(up(seconds * kNanoseconds * margins.low));
+    bucket.time_high_ns = rounded(up(seconds * kNanoseconds * margins.high));
     bucket.floor_ns = rounded((features[i].calls * floor_seconds(features[i], device) + waits) * kNanoseconds);
     set_work(bucket, features[i], device);
   }

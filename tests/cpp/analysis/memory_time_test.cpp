@@ -87,6 +87,7 @@ TEST(MemoryTime, APartHasTheCurveAtItsDistanceAndItsOwnMix) {
   auto ceilings = round_ceilings();
   // Of each working set: read, triad, copy, write, update.
   ceilings.curve.points = {{1'000, 1e12, 5e11, 4e11, 2e11, 1e12, 0.1}, {100'000, 1e11, 5e10, 4e10, 2e10, 1e11, 0.2}};
+  ceilings.curve.provenance.spread = 0.2;
   // 4,000 bytes are read near (4 ns), as many written far (200 ns).
   const auto bucket = bucket_of(4'000, 4'000, {{1'000, 4'000, 0, 0}, {100'000, 0, 4'000, 0}});
   EXPECT_EQ(bound_ns(bucket, ceilings), 204);

@@ -56,6 +56,7 @@ Ceilings with_curve() {
   ceilings.curve.points = {
       {.working_set_bytes = 1000, .read = 120, .triad = 100, .copy = 80, .write = 40, .update = 160, .spread = 0.1},
       {.working_set_bytes = 4000, .read = 30, .triad = 25, .copy = 20, .write = 10, .update = 40, .spread = 0.2}};
+  ceilings.curve.provenance.spread = 0.2;
   return ceilings;
 }
 

@@ -67,6 +67,7 @@ TEST(CeilingsTable, ACurveHasALineForEachDoubledWorkingSet) {
   roofs.curve.points = {{16'000, 400e9, 500e9, 450e9, 230e9, 460e9, 0.25},
                         {23'000, 1e9, 1e9, 1e9, 1e9, 1e9, 0.25},
                         {32'000, 300e9, 200e9, 150e9, 100e9, 50e9, 0.25}};
+  roofs.curve.provenance.spread = 0.25;
   const std::string table = ceilings_table(roofs, 160);
   EXPECT_TRUE(has(table, "16.0 kB  400 GB/s  500 GB/s  450 GB/s  230 GB/s   460 GB/s   25.0%")) << table;
   EXPECT_TRUE(has(table, "32.0 kB")) << table;
