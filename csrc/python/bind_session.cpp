@@ -160,6 +160,7 @@ void bind_session(py::module_& module) {
   py::class_<observe::WorksFor>(module, "WorksFor")
       .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
 
+  // NOLINTNEXTLINE(bugprone-unused-raii)
   py::class_<observe::LaterPlace, std::shared_ptr<observe::LaterPlace>>(module, "LaterPlace");
   module.def("place_for_later", &observe::place_for_later);
   py::class_<observe::RunsAtPlace>(module, "RunsAtPlace")

@@ -45,6 +45,7 @@ class ReportedCall {
  public:
   ReportedCall(PyObject* module, bool is_forward) : module_(module), is_forward_(is_forward) {
     // By index: to enter may run Python code, and doors may open and close meanwhile.
+    // NOLINTNEXTLINE(modernize-loop-convert)
     for (std::size_t i = 0; i < open_doors.size(); ++i) {
       if (open_doors[i]->is_held()) continue;
       const py::object owner = open_doors[i]->owner();
@@ -266,6 +267,14 @@ void Doors::open(const py::object& owner) {
   } catch (...) {
     close();
     throw;
+  }
+}
+
+Doors::~Doors() {
+  try {
+    close();
+  } catch (...) {  // without memory a door may stay: it lets calls through
+    PyErr_Clear();
   }
 }
 

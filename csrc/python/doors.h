@@ -27,7 +27,7 @@ struct DoorPlace {
 class Doors {
  public:
   explicit Doors(std::vector<DoorPlace> places) : places_(std::move(places)) {}
-  ~Doors() { close(); }
+  ~Doors();
   Doors(const Doors&) = delete;
   Doors& operator=(const Doors&) = delete;
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,7 +63,7 @@ int SignalsHeld::Waiting::come(void* waiting) {
       py::reinterpret_steal<py::object>(PyObject_CallMethod(signals.ptr(), "getsignal", "i", it->number));
   if (!handler) return -1;
   if (PyCallable_Check(handler.ptr()) == 0) return 0;
-  auto* frame = reinterpret_cast<PyObject*>(PyEval_GetFrame());
+  auto* frame = reinterpret_cast<PyObject*>(PyEval_GetFrame());  // NOLINT(misc-const-correctness)
   const auto done = py::reinterpret_steal<py::object>(
       PyObject_CallFunction(handler.ptr(), "iO", it->number, frame == nullptr ? Py_None : frame));
   return done ? 0 : -1;
@@ -118,8 +119,8 @@ SignalsHeld::~SignalsHeld() {
   }
   held = false;
   for (int number = 1; number < NSIG; ++number) {
-    if (std::exchange(came.at(static_cast<std::size_t>(number)), false))
-      raised_.push_back(new Waiting{.number = number});
+    if (!std::exchange(came.at(static_cast<std::size_t>(number)), false)) continue;
+    if (auto* waiting = new (std::nothrow) Waiting{.number = number}) raised_.push_back(waiting);
   }
   for (auto* waiting : std::exchange(Waiting::meanwhile(), {})) raised_.push_back(waiting);
   for (auto* waiting : raised_) {

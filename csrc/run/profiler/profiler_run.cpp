@@ -167,7 +167,7 @@ Report ProfilerState::last_report() {
       observed = std::move(ended);
       throw;
     }
-    Report made = run::finish_report(*ended->run, std::move(ended->observed), roofs, options.depth);
+    const Report made = run::finish_report(*ended->run, std::move(ended->observed), roofs, options.depth);
     lock.lock();
     report = made;
   }
