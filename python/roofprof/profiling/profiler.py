@@ -383,7 +383,7 @@ class RooflineProfiler(TimesCalls):
 
         Raises RuntimeError where nothing was profiled yet.
         """
-        if self._block is not None:
+        if self._block is not None and self._observer.session.active:
             raise RuntimeError("the block is still open; ask for the report after it")
         if not self._run.counted and self._observer.session.is_of_parent:
             raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
