@@ -136,6 +136,34 @@ def test_an_interrupt_at_any_step_leaves_nothing_behind(door, come):
     assert step > 50
 
 
+def test_what_a_handler_raises_while_a_block_begins_or_ends_is_not_lost():
+    """A signal that has come before signals are made to wait has its handler run by whatever asks Python for signals."""
+    model, x = nn.Linear(4, 4), torch.ones(1, 4)
+    ran = False
+
+    def handler(*_):
+        nonlocal ran
+        ran = True
+        raise ElapsedError
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        for step in range(400):
+            ran = delivered = False
+            signal.setitimer(signal.ITIMER_REAL, (step % 97 + 1) * 2e-5)
+            try:
+                with profiler(model):
+                    model(x)
+                while not ran:  # it comes after the block on a quick machine
+                    pass
+            except ElapsedError:
+                delivered = True
+            assert delivered, step
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_dropped_profiler_ends_its_block():
     model, x = nn.Linear(4, 4), torch.ones(1, 4)
     before = hooks()
