@@ -216,7 +216,7 @@ def test_replays_of_unknown_batches_need_a_capture(beside):
 def test_what_is_wrong_beside_a_trace_is_said(beside):
     details = beside.parent / "capture_traces" / "execution_details.json"
     write_details(beside.parent, {"gone.json": 4})
-    with pytest.raises(ValueError, match=r"it names the capture 'gone\.json', which is not there: give the captures by"):
+    with pytest.raises(ValueError, match=r"it names the capture 'gone\.json', which is not there: give the captures"):
         roofprof.from_trace(beside)
     for text in ("{", "[3]", '{"a": 1}', '[{"batch_size": 3}]'):
         details.write_text(text)

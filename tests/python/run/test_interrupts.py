@@ -137,7 +137,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_behind(door, come):
 
 
 def test_what_a_handler_raises_while_a_block_begins_or_ends_is_not_lost():
-    """A signal that has come before signals are made to wait has its handler run by whatever asks Python for signals."""
+    """Whatever asks Python for signals runs the handler of one that came before signals are made to wait."""
     model, x = nn.Linear(4, 4), torch.ones(1, 4)
     ran = False
 
