@@ -85,12 +85,12 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
                        "%roof = lower bound / time; wasted = time - lower bound\n"));
   part.data.modules[kModel].inferred = true;
   part.op("mylib::free", kModel, {}, 500).costed = false;
-  EXPECT_TRUE(contains(legend(part.report()),
-                       "lower bound; >=: a lower limit, an op without a known cost is in it; ?: of what is known alone; "
-                       "<=: an upper one, likewise; ~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it\n"));
-  EXPECT_TRUE(
-      contains(legend(part.report(), "op"),
-               "an op without a known cost is in it; ?: of what is known alone; <=: an upper one, likewise\n"));
+  EXPECT_TRUE(contains(
+      legend(part.report()),
+      "lower bound; >=: a lower limit, an op without a known cost is in it; ?: of what is known alone; "
+      "<=: an upper one, likewise; ~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it\n"));
+  EXPECT_TRUE(contains(legend(part.report(), "op"),
+                       "an op without a known cost is in it; ?: of what is known alone; <=: an upper one, likewise\n"));
   EXPECT_FALSE(contains(legend(part.report()), "latency/code"));
   part.data.ops.front().work = testing::work_of(2'000, 500);
   EXPECT_TRUE(
