@@ -101,7 +101,8 @@ def _described(
                 then()
 
         try:
-            return await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limiter)
+            answered: str = await anyio.to_thread.run_sync(answer, abandon_on_cancel=True, limiter=limiter)
+            return answered
         finally:
             end.set()
 
