@@ -1,0 +1,124 @@
+"""What must hold for every report that an H100 recorded, with the roofs that were measured there put in.
+
+The truths are the recorded times of calls without a profiler, and of kernels: a device is idle for what such a call
+takes beyond the time in which kernels ran.
+"""
+
+import statistics
+
+import pytest
+import recorded_h100
+
+BUSY = 0.95  # of a call without a profiler: from here on nobody waits for launches
+SAME = 1e-6  # seconds: shares of nanoseconds are rounded
+VIEWS = ("phase", "op", "dtype", "module,op")
+TIMES = ("time", "lower_bound_time", "wasted_time")
+
+
+@pytest.fixture(params=recorded_h100.NAMES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def report(name):
+    return recorded_h100.report(name)
+
+
+@pytest.fixture
+def bare(name):
+    """Seconds of the median call without a profiler, as it was recorded."""
+    return statistics.median(recorded_h100.as_dict(name)["runs"]["bare_ns"]) / 1e9
+
+
+@pytest.fixture
+def busy(name):
+    """Seconds in which the device ran something, as they were recorded."""
+    return recorded_h100.as_dict(name)["busy_ns"] / 1e9
+
+
+def in_ns(seconds):
+    return None if seconds is None else seconds * 1e9
+
+
+def said_of_total(report, by, columns):
+    """Return the cells of a table's line for the total, by the names of their columns."""
+    tables = [
+        block
+        for block in report._compiled.document(by=by, columns=list(columns)).blocks
+        if hasattr(block, "columns") and "total" in block.marks
+    ]
+    (table,) = tables
+    last = table.rows[len(table.marks) - 1 - table.marks[::-1].index("total")]
+    return {column.figure: cell for column, cell in zip(table.columns, last, strict=True) if column.figure in columns}
+
+
+def test_the_device_is_idle_for_what_a_bare_call_takes_longer_than_its_kernels(report, bare, busy):
+    assert report.total.idle == pytest.approx(max(0, bare - busy), abs=SAME)
+    assert report.total.utilization == pytest.approx(100 * busy / max(bare, busy), abs=0.01)
+
+
+def test_no_finding_gains_more_than_the_bare_call(report, bare):
+    assert {finding.id: finding.gain_high for finding in report.findings if finding.gain_high > bare} == {}
+
+
+def test_findings_about_idle_time_gain_no_more_than_it(report, bare, busy):
+    idle = max(0, bare - busy)
+    found = {finding.id: finding.gain_high for finding in report.findings if finding.rule == "idle-device"}
+    assert {name: gain for name, gain in found.items() if gain > idle + SAME} == {}
+
+
+def test_where_the_device_is_busy_nothing_speaks_of_idle_time(report, bare, busy):
+    if busy < BUSY * bare:
+        pytest.skip(f"busy for {busy / bare:.0%} of a bare call")
+    assert [row.path for row in report.rows if row.time and row.bound == "overhead"] == []
+    assert report.total.bound != "overhead"
+    assert [finding.id for finding in report.findings if finding.rule == "idle-device"] == []
+
+
+def test_rows_add_up_to_the_total(report):
+    """Of what was costed: a kernel of no op has time and no lower bound."""
+    total = report.total
+    assert sum(row.self_time for row in report.rows) == pytest.approx(total.time, abs=SAME)
+    if total.lower_bound_time is not None:
+        own = sum(row.self_lower_bound_time or 0 for row in report.rows)
+        assert own == pytest.approx(total.lower_bound_time, abs=SAME)
+        assert total.wasted_time == pytest.approx(total.time - total.lower_bound_time, abs=SAME)
+        assert total.percent_of_roof == pytest.approx(100 * total.lower_bound_time / total.time)
+
+
+@pytest.mark.parametrize("by", VIEWS)
+def test_every_view_has_the_same_total(report, by):
+    cells = said_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
+    assert cells.pop("bound").text == report.total.bound
+    assert cells.pop("percent_of_roof").value == pytest.approx(report.total.percent_of_roof)
+    assert {figure: cell.value for figure, cell in cells.items()} == pytest.approx(
+        {figure: in_ns(getattr(report.total, figure)) for figure in TIMES}, abs=1
+    )
+
+
+def test_kernels_have_the_time_of_the_total(report):
+    cells = said_of_total(report, "kernel", ("total", "bound", "percent_of_roof"))
+    assert cells["total"].value == pytest.approx(report.total.time * 1e9, abs=1)
+    if cells["bound"].text:  # where the line says it
+        assert cells["bound"].text == report.total.bound
+        assert cells["percent_of_roof"].value == pytest.approx(report.total.percent_of_roof)
+
+
+def test_a_product_at_its_roof_has_no_finding():
+    """A bf16 product of 4096 at 812 TFLOP/s, the fastest of that card's recorded runs."""
+    assert [finding.rule for finding in recorded_h100.report("flops_bf16").findings] == []
+
+
+def test_of_a_resnet_that_is_busy_one_row_at_most_waits():
+    """32 images: 6.12 ms without a profiler, 5.66 ms of kernels. One row has more idle than busy time by its share."""
+    overhead = [row.path for row in recorded_h100.report("resnet50").rows if row.time and row.bound == "overhead"]
+    assert len(overhead) <= 1
+
+
+def test_the_recorded_roofs_are_the_reports_roofs():
+    ceilings = recorded_h100.report("resnet50").to_dict()["ceilings"]
+    assert {peak["dtype"] for peak in ceilings["compute"]} >= {"fp32", "tf32", "fp16", "bf16", "fp64", "int8", "fp8"}
+    rates = {level["level"]: level["bytes_per_second"] for level in ceilings["memory"]}
+    assert rates["DRAM"] == pytest.approx(3.056e12, rel=1e-3)  # as docs of that day say: 3.05 TB/s
+    assert rates["L2"] == pytest.approx(10.90e12, rel=1e-3)
