@@ -13,8 +13,8 @@ MEASURED: Final = "measured"
 # project measured 3.2 us on another host of an H100.
 LAUNCH_SECONDS = 3.3e-6
 # An op on a GPU takes the host longer than one on the CPU: memory of the caching allocator, cuDNN's and cuBLAS's plans.
-# On the host of an H100 (tests/data/gpu/h100) ops of 13 models at batch 1 took 32 us, launch included, where the calls
-# below took 9.2 us. One host is thin evidence.
+# Fitted to one host, that of an H100 (tests/data/gpu/h100): ops of 13 models at batch 1 took 32 us, launch included,
+# where the calls below took 9.2 us. One host is thin evidence, and steps that it launched judge nothing.
 GPU_OVER_CPU = 3.1
 _LAYERS = 50
 _SECONDS = 0.5  # of measuring

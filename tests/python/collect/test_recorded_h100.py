@@ -78,6 +78,23 @@ def test_records_and_counters_of_three_kernels(tmp_path):
         assert values["dram_bytes"] == values["dram_read_bytes"] + values["dram_write_bytes"]
 
 
+def test_recorded_steps_contradict_themselves_only_where_they_say_so():
+    steps = [json.loads(line) for line in (RECORDED / "models.jsonl").read_text().splitlines()]
+
+    def of(step):
+        return step["model"], step["batch"], step["dtype"], step["train"]
+
+    eager = {of(step): step["kernel_seconds"] for step in steps if step["mode"] == "eager"}
+    for step in steps:
+        kernels, whole = step["kernel_seconds"], max(step["seconds"], step["back_to_back"])
+        possible = (
+            kernels <= 1.02 * whole
+            and step["back_to_back"] <= 1.15 * step["seconds"]
+            and (step["mode"] == "eager" or kernels <= 1.05 * eager.get(of(step), whole))
+        )
+        assert possible != ("contradiction" in step), of(step)
+
+
 @pytest.mark.integration
 def test_a_counter_image_of_the_device_is_read_without_one(tmp_path):
     if not PROGRAM.exists() or not LIBRARY.exists():
