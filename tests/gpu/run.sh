@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The acceptance on a GPU: builds roofprof in a folder of its own, runs every part as a process with a time limit, writes
-# three files to $OUT: results.json, recorded.tar.gz, log.txt. At most nine minutes, without a network. README.md beside
-# this says more.
+# The acceptance on a GPU: builds roofprof in a folder of its own, or takes a wheel, runs every part as a process with a
+# time limit, writes three files to $OUT: results.json, recorded.tar.gz, log.txt. At most eight minutes, without a network.
+# README.md beside this says more.
 #
 #   OUT=out/gpu      results, and what was recorded         PYTHON=python3   the one that has torch with CUDA
-#   BUILD=/tmp/...   what is built, and the parts' logs:    DEADLINE=520     seconds for everything
+#   BUILD=/tmp/...   what is built, and the parts' logs:    DEADLINE=470     seconds for everything
 #                    not in $OUT
-#   ONLY=.           a regex of parts                       INSTALLED=       a folder with a built roofprof: build nothing
-#                                                           (ACCEPTANCE_RAW, ACCEPTANCE_CPP: the library, the program)
+#   ONLY=.           a regex of parts                       WHEEL=           of roofprof for this torch: build nothing
+#   INSTALLED=       a folder with a built roofprof, as a wheel (ACCEPTANCE_RAW, ACCEPTANCE_CPP: the library, the program)
 #
 # Exit code 0: everything passed, or there is no GPU. 1: something failed.
 set -u
@@ -17,7 +17,7 @@ mkdir -p "$OUT" || exit 1
 OUT=$(cd "$OUT" && pwd)
 BUILD=${BUILD:-${TMPDIR:-/tmp}/roofprof-gpu-$(id -u)}
 PYTHON=${PYTHON:-python3}
-DEADLINE=${DEADLINE:-520}
+DEADLINE=${DEADLINE:-470}
 ONLY=${ONLY:-.}
 PARTS=$BUILD/parts
 RECORDED=$BUILD/recorded
@@ -59,6 +59,12 @@ cplusplus() { printf '#include <bit>\n#include <source_location>\nint main() {}\
 CMAKE=$(tool cmake)
 NINJA=$(tool ninja)
 need "torch 2.11 or newer for $PYTHON" of_torch
+if [ -n "${WHEEL:-}" ]; then
+  [ -f "$WHEEL" ] || stop "WHEEL is no file: $WHEEL"
+  INSTALLED=$BUILD/wheel
+  rm -rf "$INSTALLED"
+  "$PYTHON" -m zipfile -e "$WHEEL" "$INSTALLED" || stop "WHEEL cannot be unpacked: $WHEEL"
+fi
 if [ -z "${INSTALLED:-}" ]; then
   need "a C++20 compiler (g++ 11 or newer, or CXX=...)" cplusplus
   need "cmake 3.25 or newer (pip's will do)" "${CMAKE:-false}" --version
@@ -153,17 +159,23 @@ beside() {
 
 part() { ask "$1" "$2" "$PYTHON" -m acceptance "$1" "$PARTS" "$RECORDED"; }
 part environment 60
+part bare 100
+part sustained 70
+part observing 80
+part training 60
+part replays 120
+part ncu 60
+part times 60
 part traffic 100
 part others 80
 part sums 100
 if beside hardware build_raw 60; then export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so; fi
 part hardware 100
 part roofs 90
-part overhead 190
 part questions 100
 if beside cpp build_program 90; then export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu; fi
 part cpp 60
-part ncu 100
+part overhead 190
 
 # ---- put together
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acceptance.checks import FAIL, PASS
@@ -80,3 +83,28 @@ def device_work(trace: dict) -> tuple[int, float]:
     kernels = [event["dur"] for event in events if event.get("cat") == "kernel"]
     others = [event["dur"] for event in events if event.get("cat") in {"gpu_memcpy", "gpu_memset"}]
     return len(kernels), (sum(kernels) + sum(others)) * 1e-6
+
+
+def busy_seconds(trace: dict) -> float:
+    """In such a trace: the seconds in which at least one kernel, copy or fill ran."""
+    kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
+    spans = sorted(
+        (event["ts"], event["ts"] + event["dur"])
+        for event in trace["traceEvents"]
+        if event.get("ph") == "X" and event.get("cat") in kinds
+    )
+    busy, until = 0.0, -math.inf
+    for begin, end in spans:
+        busy += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return busy * 1e-6
+
+
+def rates_of(ends: Sequence[float], durations: Sequence[float], first: float, last: float) -> tuple[float, float]:
+    """The median duration of calls in a row within the first moments, and in the last ones, one call at least in each.
+
+    ends, durations: of each call, in seconds; first, last: how many seconds the moments are.
+    """
+    at_first = [took for end, took in zip(ends, durations, strict=True) if end <= first] or durations[:1]
+    at_last = [took for end, took in zip(ends, durations, strict=True) if end > ends[-1] - last]
+    return statistics.median(at_first), statistics.median(at_last)

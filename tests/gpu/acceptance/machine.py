@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from acceptance.simulation import Simulation
 
 DEVICE = "cuda:0"
 # Of capabilities(7).
-CAP_SETUID, CAP_SYS_ADMIN = 7, 21
+CAP_SETUID, CAP_SYS_ADMIN, CAP_PERFMON = 7, 21, 38
+PERFMON_SINCE = 565  # the first driver that CAP_PERFMON is enough for
 _SIMULATED_ARRAY = 1 << 16
 
 
@@ -65,16 +67,16 @@ class Machine:
 
     @property
     def counters_permitted(self) -> bool:
-        """Whether this process may read hardware counters: one with CAP_SYS_ADMIN, all where the driver was told so.
+        """Whether this process may read hardware counters: see may_read_counters."""
+        return self.simulated or may_read_counters(*(_text(path) for path in (_PARAMS, _VERSION, _STATUS)))
 
-        Root in a container need not have that capability.
-        """
-        params = Path("/proc/driver/nvidia/params")
-        open_to_all = params.exists() and "RmProfilingAdminOnly: 0" in params.read_text()
-        return self.simulated or open_to_all or has_capability(CAP_SYS_ADMIN)
+    @property
+    def roofs(self) -> roofprof.Ceilings | None:
+        """For reports with roofs: None has them measured here, once for all parts. Simulated ones are published."""
+        return roofprof.Ceilings.published("H100 SXM") if self.simulated else None
 
     def profiler(self, what: Callable[..., Any] | None, **options: Any) -> roofprof.RooflineProfiler:
-        """Without roofs: those have a part of their own."""
+        """Without roofs, where no `ceilings` are given."""
         options = {"warmup": 1, "repeat": 3, "ceilings": roofprof.Ceilings(), "device": self.device} | options
         return roofprof.RooflineProfiler(what, **options)
 
@@ -105,11 +107,31 @@ class Machine:
             raise NotOnThisMachineError("needs a GPU, this run is simulated")
 
 
+_PARAMS, _VERSION = Path("/proc/driver/nvidia/params"), Path("/proc/driver/nvidia/version")
+_STATUS = Path("/proc/self/status")
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
 def has_capability(number: int, status: str | None = None) -> bool:
     """Whether this process has one of the kernel's capabilities. status: /proc/self/status."""
-    lines = (Path("/proc/self/status").read_text() if status is None else status).splitlines()
+    lines = (_STATUS.read_text() if status is None else status).splitlines()
     masks = [int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")]
     return bool(masks) and bool(masks[0] >> number & 1)
+
+
+def may_read_counters(params: str, version: str, status: str) -> bool:
+    """Whether NVIDIA's driver gives counters to a process, by its files and the process's (docs/gpu.md).
+
+    To all where it was loaded with NVreg_RestrictProfilingToAdminUsers=0; else to CAP_SYS_ADMIN, and from 565 on to
+    CAP_PERFMON alone. Root in a container need not have either.
+    """
+    if "RmProfilingAdminOnly: 0" in params or has_capability(CAP_SYS_ADMIN, status):
+        return True
+    driver = re.search(r"^NVRM version:.*?\s(\d+)\.\d", version, re.MULTILINE)
+    return driver is not None and int(driver[1]) >= PERFMON_SINCE and has_capability(CAP_PERFMON, status)
 
 
 def notes(report: roofprof.Report) -> str:

@@ -44,6 +44,12 @@ def resnet50() -> nn.Module:
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
 
 
+def resnet(*, whole: bool) -> nn.Module:
+    """ResNet-50; or its stem and first block, which try a script in seconds on a CPU."""
+    model = resnet50().eval()
+    return model if whole else nn.Sequential(*list(model.children())[:5], nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
 class Training(nn.Module):
     """A small transformer and its loss; `step` is what a training loop does with it."""
 

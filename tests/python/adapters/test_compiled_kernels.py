@@ -23,10 +23,8 @@ def kernels_of(model, *args, step=None):
     return given.run(*args) if step is None else given.run_step(step, *args)
 
 
-@pytest.mark.parametrize(("module", "path"), inductor.INTERFACES, ids=lambda text: text)
+@pytest.mark.parametrize(("module", "path"), inductor.interfaces(), ids=lambda text: text)
 def test_torch_has_this_private_interface(module, path):
-    if torch.__version__.startswith("2.11"):
-        pytest.skip("torch 2.11 lacks some: a note says so")
     value = importlib.import_module(module)
     for name in path.split("."):
         value = getattr(value, name)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_flops_of_a_hand_written_kernel():
     assert closed_forms.hand_written(2, 256, 10, 2) == 2 * 256 * 10 * 16 * 2
 
 
+def test_the_time_in_which_a_device_is_busy_is_a_union():
+    spans = [(0, 10, "kernel"), (5, 10, "kernel"), (20, 5, "gpu_memcpy"), (21, 1, "gpu_memset"), (2, 90, "cpu_op")]
+    events = [{"ph": "X", "cat": cat, "name": "it", "ts": ts, "dur": dur} for ts, dur, cat in reversed(spans)]
+    assert closed_forms.busy_seconds({"traceEvents": events}) == pytest.approx(20e-6)
+    assert closed_forms.busy_seconds({"traceEvents": []}) == 0
+
+
+def test_rates_of_the_first_moments_and_of_the_last():
+    durations = [1.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0]
+    ends = [1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 13.0, 16.0]
+    assert closed_forms.rates_of(ends, durations, 3.0, 6.5) == (1.0, 3.0)
+    assert closed_forms.rates_of([4.0], [4.0], 1.0, 1.0) == (4.0, 4.0)  # one at least
+
+
 def test_kernels_copies_and_fills_of_a_trace_of_torch():
     events = [
         {"ph": "X", "cat": "kernel", "name": "add", "dur": 2.5},
@@ -138,6 +153,25 @@ def test_a_refusal_is_the_answer_no(permitted, answer):
 def test_counters_are_for_a_capability_not_for_a_user(mask, may):
     status = f"Name:\tpython\nCapPrm:\t{mask}\nCapEff:\t{mask}\n"
     assert machine.has_capability(machine.CAP_SYS_ADMIN, status) is may  # 00000000a80425fb: root in a container
+
+
+NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build\nGCC version: 12.3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("params", "driver", "mask", "may"),
+    [
+        ("RmProfilingAdminOnly: 0\n", "580.159.04", "0000000000000000", True),  # the driver was told so
+        ("RmProfilingAdminOnly: 1\n", "580.159.04", "0000000000200000", True),  # CAP_SYS_ADMIN
+        ("RmProfilingAdminOnly: 1\n", "580.159.04", "0000004000000000", True),  # CAP_PERFMON
+        ("RmProfilingAdminOnly: 1\n", "550.54.15", "0000004000000000", False),  # older than 565
+        ("RmProfilingAdminOnly: 1\n", "580.159.04", "00000000a80425fb", False),  # root in a container
+        ("", "", "0000004000000000", False),  # the driver does not say what it is
+    ],
+)
+def test_counters_are_given_in_three_ways(params, driver, mask, may):
+    version = NVRM.format(driver) if driver else ""
+    assert machine.may_read_counters(params, version, f"Name:\tpython\nCapEff:\t{mask}\n") is may
 
 
 # ---- a part's results
@@ -328,12 +362,33 @@ def test_known_work_of_the_stand_ins_is_found_again(tmp_path):
 
 
 @pytest.mark.slow
+def test_what_observing_costs_is_asked_of_the_stand_ins(tmp_path):
+    """Reports with roofs are kept, and each kind of record comes where it was asked for."""
+    result = on_stand_ins(tmp_path, "bare|observing")
+    for part in result["parts"]:
+        assert not by_status(result, part, "error") + by_status(result, part, "fail")
+    came = result["parts"]["observing"]["facts"]["20 additions: records that came"]
+    kernels, calls, ids = "10", "5", "39"
+    assert set(came["nothing"]) == set()
+    assert set(came["kernels"]) == {kernels}
+    assert set(came["calls of the runtime"]) == {kernels, calls}
+    assert ids not in came["calls of the driver"]
+    with tarfile.open(tmp_path / "recorded.tar.gz") as packed:
+        kept = {Path(name).name for name in packed.getnames()}
+        member = packed.extractfile("recorded/simulated_bare_resnet50.json")
+        assert {peak["dtype"] for peak in json.load(member)["ceilings"]["compute"]} >= {"fp32", "bf16"}
+    assert {"simulated_bare_max_pool.json", "simulated_bare_chain.json"} <= kept
+
+
+@pytest.mark.slow
 def test_every_part_runs_on_the_stand_ins(tmp_path):
     """Figures may be wrong there (torch.profiler sees nothing of the stand-ins), but no script is."""
-    result = on_stand_ins(tmp_path, "others|sums|roofs|overhead|questions|cpp|ncu")
+    parts = "sustained|training|replays|ncu|times|others|sums|roofs|questions|cpp|overhead"
+    result = on_stand_ins(tmp_path, parts, DEADLINE="1500")
     for part in result["parts"]:
         assert not by_status(result, part, "error")
-    assert not by_status(result, "sums", "fail")
+    for part in ("training", "times", "sums"):
+        assert not by_status(result, part, "fail")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")

@@ -1,0 +1,137 @@
+"""What observing costs: by the kind of CUPTI's records, for each launch; and what roofprof's calls and blocks add."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from acceptance.checks import Part
+from acceptance.cupti_records import (
+    CONCURRENT_KERNEL,
+    DRIVER,
+    EXTERNAL_CORRELATION,
+    MEMCPY,
+    MEMCPY2,
+    MEMSET,
+    RUNTIME,
+    Records,
+)
+from acceptance.machine import Machine
+from acceptance.models import Chain, resnet
+
+ROUNDS = 7
+OBSERVED = 1.05  # the aim: a timed call of run() over a bare one
+
+# Each with all before it.
+KINDS = {
+    "nothing": (),
+    "kernels": (CONCURRENT_KERNEL,),
+    "copies and fills": (MEMCPY, MEMCPY2, MEMSET),
+    "calls of the runtime": (RUNTIME,),
+    "calls of the driver": (DRIVER,),
+    "ids": (EXTERNAL_CORRELATION,),
+}
+
+
+class Numbered(nn.Module):
+    """The additions of Chain, each under an id."""
+
+    def __init__(self, length: int, records: Records) -> None:
+        super().__init__()
+        self.length, self.records = length, records
+
+    def forward(self, x: Tensor) -> Tensor:
+        for number in range(self.length):
+            self.records.push(number + 1)
+            x = x + 1.0
+            self.records.pop()
+        return x
+
+
+def seconds_of(machine: Machine, call: Callable[[], object]) -> float:
+    machine.synchronize()
+    begin = time.perf_counter()
+    call()
+    machine.synchronize()
+    return time.perf_counter() - begin
+
+
+def check_kinds(part: Part, machine: Machine, label: str, call: Callable[[], object], records: Records) -> None:
+    """Seconds of the call with more and more kinds recorded, in turns; the records that came; both for each launch."""
+    taken: dict[str, list[float]] = {name: [] for name in KINDS}
+    came: dict[str, dict[int, int]] = {}
+    for turn in range(machine.size(ROUNDS, 1) + 1):  # the first one warms up
+        kinds: tuple[int, ...] = ()
+        for name, more in KINDS.items():
+            kinds += more
+            with records.of(kinds) if kinds else nullcontext():
+                seconds = seconds_of(machine, call)
+            came[name] = records.taken()
+            if turn:
+                taken[name].append(seconds)
+    launches = came["kernels"].get(CONCURRENT_KERNEL, 0)
+    medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
+    part.holds(f"{label}: kernels were recorded", launches > 0, launches)
+    part.fact(f"{label}: records that came", came)
+    extra = {
+        name: 1e6
+        * statistics.median([with_ - plain for with_, plain in zip(taken[name], taken["nothing"], strict=True)])
+        for name in KINDS
+    }
+    part.fact(
+        f"{label}: what records cost",
+        {
+            "seconds": medians,
+            "us more": extra,
+            "us for each launch": {k: v / max(launches, 1) for k, v in extra.items()},
+        },
+    )
+
+
+def check_run(part: Part, machine: Machine, label: str, model: nn.Module, *args: object) -> None:
+    """A timed call of run() over a bare one, as its report has them."""
+    with torch.no_grad():
+        report = machine.profiler(model, counters="off", repeat=machine.size(10, 2), warmup=machine.size(3, 1)).run(
+            *args
+        )
+    runs = report.to_dict()["runs"]
+    observed, bare = (statistics.median(runs[of]) / 1e9 for of in ("total_ns", "bare_ns"))
+    launches = report.total.kernel_count or 0
+    part.fact(
+        f"{label}: run()",
+        {"bare": bare, "observed": observed, "kernels": launches, "us more": 1e6 * (observed - bare)},
+    )
+    if not machine.simulated:
+        part.between(f"{label}: a timed call of run() over a bare one", observed / bare, 0.0, OBSERVED)
+
+
+def run(part: Part, machine: Machine) -> None:
+    length, size, batch = machine.size(2000, 20), machine.size(224, 32), machine.size(32, 1)
+    chain = machine.model(Chain(length))
+    few = torch.zeros(16, device=machine.tensors)
+    model_of_images = machine.model(resnet(whole=not machine.simulated))
+    images = torch.rand(batch, 3, size, size, device=machine.tensors)
+    models = {
+        f"{length} additions": (chain, few),
+        f"resnet50, batch {batch}": (model_of_images, images),
+        "resnet50, batch 1": (model_of_images, images[:1]),
+    }
+    with torch.no_grad():
+        for model, inputs in models.values():
+            model(inputs)
+    machine.synchronize()
+    # Before anything else traces: the buffers of CUPTI are one's alone.
+    with part.stage("kinds of records"), torch.no_grad():
+        records = Records()
+        for label, (model, inputs) in models.items():
+            check_kinds(part, machine, label, lambda model=model, inputs=inputs: model(inputs), records)
+        numbered = machine.model(Numbered(length, records))
+        check_kinds(part, machine, f"{length} additions under ids", lambda: numbered(few), records)
+    for label, (model, inputs) in models.items():
+        with part.stage(f"{label}: run()"):
+            check_run(part, machine, label, model, inputs)
