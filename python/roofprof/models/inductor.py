@@ -33,10 +33,6 @@ INTERFACES = (
     ("torch._dynamo.eval_frame", "_callback_from_stance"),
     ("torch._dynamo.eval_frame", "_create_wrapped_callback"),
     ("torch._dynamo.eval_frame", "innermost_backend"),
-    ("torch._dynamo.eval_frame", "_get_cache_entries_for_region"),
-    ("torch._dynamo.eval_frame", "_next_isolate_recompiles_id"),
-    ("torch._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id"),
-    ("torch._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id"),
     ("torch._dynamo.compiled_autograd", "AutogradCompilerInstance.create_graph_module"),
     ("torch._dynamo.convert_frame", "register_bytecode_hook"),
     ("torch._dynamo.convert_frame", "FRAME_COMPILE_COUNTER"),
@@ -62,6 +58,14 @@ INTERFACES = (
     ("torch._inductor.scheduler", "OutputNode"),
     ("torch._inductor.virtualized", "V"),
 )
+# By which Dynamo keeps our code apart from the user's: regions, where torch has them (2.15), else backends alone.
+_REGIONS = (
+    ("torch._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id"),
+    ("torch._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id"),
+    ("torch._dynamo.eval_frame", "_get_cache_entries_for_region"),
+    ("torch._dynamo.eval_frame", "_next_isolate_recompiles_id"),
+)
+_BACKENDS = (("torch._C._dynamo.eval_frame", "_debug_get_cache_entry_list"),)
 
 _RANGES = {"cpp.enable_kernel_profile": True}  # a range around each generated kernel
 _PATCHES = {
@@ -71,16 +75,25 @@ _PATCHES = {
 }
 
 
+def interfaces() -> tuple[tuple[str, str], ...]:
+    """Return all that this torch must have."""
+    return INTERFACES + (_REGIONS if _has(*_REGIONS[0]) else _BACKENDS)
+
+
 def why_not() -> str:
     """Return why this torch cannot tell the kernels of compiled code; "" where it can."""
-    for module, path in INTERFACES:
-        try:
-            value: Any = importlib.import_module(module)
-            for name in path.split("."):
-                value = getattr(value, name)
-        except (ImportError, AttributeError):
-            return f"this torch ({torch.__version__}) has no {module}.{path}, which tells them"
-    return ""
+    lacking = [f"{module}.{path}" for module, path in interfaces() if not _has(module, path)]
+    return f"this torch ({torch.__version__}) has no {', '.join(lacking)}: these tell them" if lacking else ""
+
+
+def _has(module: str, path: str) -> bool:
+    try:
+        value: Any = importlib.import_module(module)
+        for name in path.split("."):
+            value = getattr(value, name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 @dataclass
@@ -115,6 +128,7 @@ class CompiledAgain:
     ratios: list[float] = field(default_factory=list)  # of an observed call's time to that of the code as it was
     backward: dict[str, torch.fx.Node] = field(default_factory=dict)  # of compiled autograd's last capture, by name
     _aside: bool = False
+    _region: int = -1  # of Dynamo's, that the code is in
     _codes: set[CodeType] = field(default_factory=set)
 
     @property
@@ -253,8 +267,8 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
 
     ``on_device``: its kernels run on a GPU, so they need no ranges.
 
-    It is compiled at its first calls, and Dynamo keeps it apart from the user's (``isolate_recompiles``). In the end it
-    is forgotten, and what Dynamo counts is as it was.
+    It is compiled at its first calls, and Dynamo keeps it apart from the user's. In the end it is forgotten, and what
+    Dynamo counts is as it was.
     """
     convert_frame, eval_frame, output_graph, utils, compiled_autograd = map(
         _torch,
@@ -284,13 +298,6 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
                 backends[id(backend)] = (backend, callback)
         return backends[id(backend)][1]
 
-    region = next(eval_frame._next_isolate_recompiles_id)
-    region_before = eval_frame.get_eval_frame_isolate_recompiles_id()
-    set_region = eval_frame.set_eval_frame_isolate_recompiles_id
-
-    def set_ours(users_region: int) -> Any:
-        return set_region(users_region if again._aside else region)
-
     def note_code(code: CodeType, _: CodeType) -> None:
         again._codes.add(code)
 
@@ -311,7 +318,7 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
     try:
         with (
             mock.patch.object(eval_frame, "_callback_from_stance", replaced),
-            mock.patch.object(eval_frame, "set_eval_frame_isolate_recompiles_id", set_ours),
+            _in_a_region(again),
             mock.patch.object(capture, "create_graph_module", created),
             torch._dynamo.config.patch(recompile_limit=1 << 20, accumulated_recompile_limit=1 << 20),
             _torch("_functorch.config").patch(enable_autograd_cache=False),
@@ -319,9 +326,8 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
             yield again
     finally:
         hook.remove()
-        set_region(region_before)
         _keep_breaks(again, output_graph.graph_break_reasons[breaks:])
-        _forget(again, region)
+        _forget(again)
         del output_graph.graph_break_reasons[breaks:]
         convert_frame.FRAME_COMPILE_COUNTER.clear()
         convert_frame.FRAME_COMPILE_COUNTER.update(compilations)
@@ -362,18 +368,53 @@ def _torch(module: str) -> Any:
     return importlib.import_module(f"torch.{module}")
 
 
-def _forget(again: CompiledAgain, region: int) -> None:
+@contextlib.contextmanager
+def _in_a_region(again: CompiledAgain) -> Iterator[None]:
+    """Compile in a region of its own (``isolate_recompiles``), where this torch has any.
+
+    Others have what is needed without: Dynamo takes no code that another backend compiled.
+    """
+    if not _has(*_REGIONS[0]):
+        yield
+        return
+    eval_frame = _torch("_dynamo.eval_frame")
+    again._region = next(eval_frame._next_isolate_recompiles_id)
+    before = eval_frame.get_eval_frame_isolate_recompiles_id()
+    set_region = eval_frame.set_eval_frame_isolate_recompiles_id
+
+    def set_ours(users_region: int) -> Any:
+        return set_region(users_region if again._aside else again._region)
+
+    try:
+        with mock.patch.object(eval_frame, "set_eval_frame_isolate_recompiles_id", set_ours):
+            yield
+    finally:
+        set_region(before)
+
+
+def _entries_of(code: CodeType, region: int) -> tuple[list[Any], list[Any]]:
+    """Return what Dynamo has of a function for us, and for the user."""
+    if region >= 0:
+        of_region = _torch("_dynamo.eval_frame")._get_cache_entries_for_region
+        ours, users = (of_region(code, of) for of in (region, -1))
+        return list(ours), list(users)
+    entries = _torch("_C._dynamo.eval_frame")._debug_get_cache_entry_list(code)
+    ours = [entry for entry in entries if isinstance(entry.backend, _Backend)]
+    return ours, [entry for entry in entries if entry not in ours]
+
+
+def _forget(again: CompiledAgain) -> None:
     """Take what was compiled for us from Dynamo, and count what the user has of the same functions."""
-    from torch._dynamo import eval_frame, guards
+    from torch._dynamo import guards
 
     for code in again._codes:
-        for entry in eval_frame._get_cache_entries_for_region(code, region):
+        ours, users = _entries_of(code, again._region)
+        for entry in ours:
             manager: Any = entry.guard_manager
             again.guards += len(manager.code_parts)
             manager.extra_state.invalidate(entry, guards.DeletedGuardManagerWrapper("roofprof has timed its kernels"))
-        users = len(eval_frame._get_cache_entries_for_region(code, -1))
-        if users > 1 and not code.co_filename.startswith(str(Path(torch.__file__).parent)):
-            again.versions[code.co_name] = users
+        if len(users) > 1 and not code.co_filename.startswith(str(Path(torch.__file__).parent)):
+            again.versions[code.co_name] = len(users)
 
 
 # ---- what Inductor says of a kernel while it writes the code
