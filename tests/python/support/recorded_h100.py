@@ -39,8 +39,9 @@ def roofs() -> dict[str, Any]:
 
 
 def as_dict(name: str) -> dict[str, Any]:
-    """Return the data of a recorded report, with the recorded roofs."""
-    return copy.deepcopy(_packed()[name]) | {"ceilings": roofs()}
+    """Return the data of a recorded report, with the recorded roofs where it has none of its own."""
+    recorded = copy.deepcopy(_packed()[name])
+    return recorded if recorded["ceilings"]["compute"] else recorded | {"ceilings": roofs()}
 
 
 @functools.cache
