@@ -171,12 +171,12 @@ void DevicePasses::synchronize() {
   if (!lost_.empty()) note("device-lost", "the device is lost", lost_);
 }
 
-LaunchMarker* DevicePasses::start_tracing() {
+LaunchMarker* DevicePasses::start_tracing(Recorded recorded) {
   if (collector_ == nullptr || !lost_.empty()) return nullptr;
   try {
     refuse_beside_torchs_profiler();
     auto lock = std::make_unique<DeviceLock>();
-    collector_->start_tracing();
+    collector_->start_tracing(recorded);
     trace_started_ = observe::now_ticks();  // the collector reads its clock last, so both times are of the same moment
     lock_ = std::move(lock);
     return collector_->marker();
@@ -205,7 +205,7 @@ std::shared_ptr<const DeviceTrace> DevicePasses::stop_tracing() {
 
 void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base) {
   synchronize();
-  auto* marker = start_tracing();
+  auto* marker = start_tracing(Recorded::all);
   try {
     session.start(base, marker);
   } catch (...) {
@@ -217,16 +217,31 @@ void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base
 Pass DevicePasses::stop(observe::Session& session, bool raised) {
   if (!raised) synchronize();
   auto pass = session.stop();
-  const auto ticks = static_cast<double>(trace_started_ - session.started());
-  pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
-  pass.device = within(stop_tracing(), pass);
+  end_trace(session.started(), pass);
+  return pass;
+}
+
+void DevicePasses::start_alone() {
+  synchronize();
+  start_tracing(Recorded::launches);
+  alone_started_ = observe::now_ticks();
+}
+
+Pass DevicePasses::stop_alone(bool raised) {
+  if (!raised) synchronize();
+  Pass pass;
+  pass.wall_ns = std::llround(static_cast<double>(observe::now_ticks() - alone_started_) * observe::ns_per_tick());
+  end_trace(alone_started_, pass);
   return pass;
 }
 
 // What the collector does before and after the pass is no time of it.
-std::shared_ptr<const DeviceTrace> DevicePasses::within(std::shared_ptr<const DeviceTrace> trace, Pass& pass) const {
-  if (trace == nullptr || collector_ == nullptr || !collector_->by_host_clock()) return trace;
-  return std::make_shared<const DeviceTrace>(within_pass(*trace, pass));
+void DevicePasses::end_trace(observe::Ticks pass_started, Pass& pass) {
+  const auto ticks = static_cast<double>(trace_started_ - pass_started);
+  pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
+  pass.device = stop_tracing();
+  if (pass.device == nullptr || !collector_->by_host_clock()) return;
+  pass.device = std::make_shared<const DeviceTrace>(within_pass(*pass.device, pass));
 }
 
 bool DevicePasses::may_count() const { return counters_ != Counters::off && collector_ != nullptr && lost_.empty(); }
@@ -289,10 +304,23 @@ class SmallLaunches {
   at::Tensor square_, images_, filters_;
 };
 
-bool convolves(const std::vector<Pass>& timed) {
-  return std::ranges::any_of(timed, [](const Pass& pass) {
-    return std::ranges::any_of(pass.ops, [](const auto& op) { return op.op.starts_with("aten::conv"); });
-  });
+// What a program launched. Nothing is tried that would load a library for the first time.
+struct LaunchedKinds {
+  bool products = false;
+  bool convolutions = false;
+  auto operator<=>(const LaunchedKinds&) const = default;
+};
+
+LaunchedKinds kinds_in(const std::vector<Pass>& timed) {
+  LaunchedKinds kinds;
+  for (const auto& pass : timed) {
+    for (const auto& op : pass.ops) {
+      const bool convolution = op.op.starts_with("aten::conv");
+      kinds.convolutions = kinds.convolutions || convolution;
+      kinds.products = kinds.products || (op.work.macs > 0 && !convolution);
+    }
+  }
+  return kinds;
 }
 
 // Returns what observing adds to the launches that `launch` makes; 0 where that could not be traced.
@@ -322,23 +350,23 @@ std::int64_t measure_observing(const std::string& device, const std::function<vo
 }
 
 // Returns what observing adds to a launch on the device, by the dearest kind of small launches that the program makes;
-// empty where it cannot be measured. A process measures it once for each kind.
-std::optional<std::int64_t> observing_ns(const std::string& device, bool with_convolutions) {
+// empty where it cannot be measured. A process measures it once for the same kinds.
+std::optional<std::int64_t> observing_ns(const std::string& device, LaunchedKinds kinds) {
   static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);
-  static auto* known = new std::map<std::pair<std::string, bool>, std::int64_t>;
+  static auto* known = new std::map<std::pair<std::string, LaunchedKinds>, std::int64_t>;
   const std::lock_guard lock(mutex);
-  const auto found = known->find({device, with_convolutions});
+  const auto found = known->find({device, kinds});
   if (found != known->end()) return found->second;
   // A mode of torch's would take the launches for the program's own.
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return std::nullopt;
   try {
     const at::NoGradGuard no_grad;
     SmallLaunches small(device);
-    auto longest =
-        std::max(measure_observing(device, [&] { small.add(); }), measure_observing(device, [&] { small.multiply(); }));
-    if (with_convolutions) longest = std::max(longest, measure_observing(device, [&] { small.convolve(); }));
+    auto longest = measure_observing(device, [&] { small.add(); });
+    if (kinds.products) longest = std::max(longest, measure_observing(device, [&] { small.multiply(); }));
+    if (kinds.convolutions) longest = std::max(longest, measure_observing(device, [&] { small.convolve(); }));
     if (longest == 0) return std::nullopt;
-    return known->emplace(std::pair(device, with_convolutions), longest).first->second;
+    return known->emplace(std::pair(device, kinds), longest).first->second;
   } catch (const std::exception&) {  // the report says that it is not known
     return std::nullopt;
   }
@@ -359,7 +387,7 @@ std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed, b
     return facts;
   }
   if (!has_bare && facts.by_host_clock && !facts.simulated && lost_.empty()) {
-    facts.observing_ns = observing_ns(device_, convolves(timed));
+    facts.observing_ns = observing_ns(device_, kinds_in(timed));
   }
   if (const auto gpu = gpu_facts(c10::Device(device_)); gpu && gpu->compute_major > 0) {
     facts.compute_capability = std::to_string(gpu->compute_major) + "." + std::to_string(gpu->compute_minor);

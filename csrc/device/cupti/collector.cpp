@@ -56,9 +56,9 @@ class CuptiCollector final : public DeviceCollector {
 
   void synchronize() override { cuda::synchronize_all(cuda::driver()); }
 
-  void start_tracing() override {
+  void start_tracing(Recorded recorded) override {
     CollectorLock lock("kernel times");
-    tracer_.start();
+    tracer_.start(recorded);
     tracing_ = std::move(lock);
   }
 
