@@ -10,12 +10,12 @@ namespace roofprof {
 
 namespace {
 
-// What torch.profiler added to each launch of a ResNet-50 on the slow host of tests/data/gpu/h100, where an op of eager
-// mode takes 32 us: half of 4.43 ms for 175 launches (docs/gpu.md). Recording stacks doubles it there; usual hosts are
-// three times as fast.
-constexpr std::int64_t kRecordedLaunchNs = 13'000;
-// The calibration launches small additions and products. There, a launch of a ResNet-50 cost up to this many times what
-// an addition did: more ops are around it, and its calls of the driver are more.
+// What torch.profiler with shapes, FLOPs and stacks added to each kernel of a ResNet-50 with one image on the slow host
+// of tests/data/gpu/h100, where an op of eager mode takes 32 us: 1.01 times 4.43 ms for 239 kernels, by the median of
+// rounds (docs/gpu.md). Without stacks it was half of that; usual hosts are faster.
+constexpr std::int64_t kRecordedLaunchNs = 19'000;
+// The calibration makes small launches. There, roofprof cost a kernel of that ResNet-50 2.7 times what it cost an
+// addition (18.5 and 6.8 us): more ops are around it, and it takes more calls of the driver.
 constexpr std::int64_t kDearerThanMeasured = 3;
 
 class Scale {

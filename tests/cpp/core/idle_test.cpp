@@ -114,7 +114,7 @@ TEST(SettledIdle, ElseItIsAsSeen) {
 
 TEST(IdleByObserving, IsNothingAtBareSpeed) {
   auto data = seen();
-  EXPECT_EQ(idle_by_observing(data, 10), 130'000);
+  EXPECT_EQ(idle_by_observing(data, 10), 190'000);
   data.idle_basis = IdleBasis::observing;
   data.observing_ns = 2'000;
   EXPECT_EQ(idle_by_observing(data, 10), 60'000);

@@ -149,7 +149,7 @@ TEST(DeviceTimeline, ADeviceThatMostlyWaitsIsOverhead) {
   EXPECT_DOUBLE_EQ(report.total().utilization.value_or(0), 100.0 * 10'300 / 11'000);  // of the whole window
 }
 
-// 10 launches may have waited 13 us each for whoever recorded them, and 540 ns are between them.
+// 10 launches may have waited 19 us each for whoever recorded them, and 540 ns are between them.
 TEST(DeviceTimeline, WhatObservingMayHaveCausedIsNoOverhead) {
   auto data = mostly_waiting();
   ASSERT_EQ(data.idle_basis, IdleBasis::seen);
