@@ -32,6 +32,7 @@ void add_module_counters(const ProfileData& data, const CounterReader& reader, s
 
 DeviceSums& DeviceSums::operator+=(const DeviceSums& other) {
   kernels = saturating_add(kernels, other.kernels);
+  launches = saturating_add(launches, other.launches);
   op_time_ns = saturating_add(op_time_ns, other.op_time_ns);
   idle_ns = saturating_add(idle_ns, other.idle_ns);
   uncounted = saturating_add(uncounted, other.uncounted);
@@ -41,13 +42,16 @@ DeviceSums& DeviceSums::operator+=(const DeviceSums& other) {
 
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
   const bool is_kernel = kernel.kind == KernelKind::kernel;
-  return {is_kernel ? kernel.instances : 0, kernel.op.empty() ? 0 : kernel.total_ns, 0,
-          is_kernel ? 0 : kernel.instances, reader.read(kernel)};
+  return {.kernels = is_kernel ? kernel.instances : 0,
+          .launches = kernel.instances,
+          .op_time_ns = kernel.op.empty() ? 0 : kernel.total_ns,
+          .uncounted = is_kernel ? 0 : kernel.instances,
+          .measured = reader.read(kernel)};
 }
 
 std::vector<DeviceSums> device_sums(const ProfileData& data) {
   const CounterReader reader(data.counters);
-  std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{0, 0, 0, 0, reader.nothing()});
+  std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{.measured = reader.nothing()});
   for (const auto& kernel : data.kernels)
     sums[static_cast<std::size_t>(kernel.owner.module)] += sums_of(kernel, reader);
   for (const auto& time : data.device_times) sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;

@@ -11,9 +11,10 @@ namespace roofprof {
 // Additive.
 struct DeviceSums {
   std::int64_t kernels = 0;
+  std::int64_t launches = 0;    // with copies and fills
   std::int64_t op_time_ns = 0;  // of launches inside ops
-  std::int64_t idle_ns = 0;
-  std::int64_t uncounted = 0;  // copies and fills, where counters are those of kernels
+  std::int64_t idle_ns = 0;     // between launches
+  std::int64_t uncounted = 0;   // copies and fills, where counters are those of kernels
   Measured measured;
 
   DeviceSums& operator+=(const DeviceSums& other);

@@ -321,6 +321,12 @@ inline constexpr std::tuple kRowFields{
     figure_entry(
         "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
         {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
+    figure_entry("idle_before", "idle before", Unit::nanoseconds, &RooflineRow::idle_before_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("idle_between", "idle between", Unit::nanoseconds, &RooflineRow::idle_between_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("idle_after", "idle after", Unit::nanoseconds, &RooflineRow::idle_after_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
 };
 
 // The fields of a group that are neither keys nor figures.

@@ -17,15 +17,13 @@ namespace {
 
 // The kernels of one run on the counted device, in launch order, and which of the run's launches they are.
 struct Sequence {
-  const std::vector<std::string>* names;
+  const DeviceTrace* trace;
   std::vector<const Launch*> kernels;
   std::vector<std::size_t> positions;
 
-  const std::string& name(std::size_t i) const { return (*names)[kernels[i]->record->name]; }
+  const std::string& name(std::size_t i) const { return trace->names[kernels[i]->record->name]; }
   bool same(std::size_t i, const Sequence& other, std::size_t j) const {
-    const KernelRecord& a = *kernels[i]->record;
-    const KernelRecord& b = *other.kernels[j]->record;
-    return a.grid == b.grid && a.block == b.block && name(i) == other.name(j);
+    return same_launch(*kernels[i]->record, *trace, *other.kernels[j]->record, *other.trace);
   }
 };
 
@@ -46,7 +44,7 @@ std::optional<std::uint32_t> counted_device(const std::string& device, const Lau
 }
 
 Sequence sequence_of(const Launches& launches, std::optional<std::uint32_t> device) {
-  Sequence sequence{&launches.trace->names, {}, {}};
+  Sequence sequence{launches.trace, {}, {}};
   for (std::size_t i = 0; i < launches.in_order.size(); ++i) {
     const KernelRecord& record = *launches.in_order[i].record;
     if (record.kind != KernelKind::kernel || (device && record.device != *device)) continue;

@@ -143,12 +143,12 @@ namespace {
 // are from before and after that.
 class LaunchOrder {
  public:
-  explicit LaunchOrder(const std::vector<Launch>& launches) {
+  explicit LaunchOrder(const std::vector<const KernelRecord*>& records) {
     std::uint64_t largest = 0;
-    for (const auto& launch : launches) largest = std::max(largest, launch.record->correlation);
+    for (const auto* record : records) largest = std::max(largest, record->correlation);
     if (largest >= kAll) return;
-    after_ = std::ranges::any_of(launches, [&](const Launch& launch) {
-      return launch.record->correlation != 0 && launch.record->correlation + kAll / 2 < largest;
+    after_ = std::ranges::any_of(records, [&](const KernelRecord* record) {
+      return record->correlation != 0 && record->correlation + kAll / 2 < largest;
     });
   }
   std::uint64_t operator()(std::uint64_t correlation) const {
@@ -162,30 +162,46 @@ class LaunchOrder {
 
 }  // namespace
 
+std::vector<const KernelRecord*> in_launch_order(const DeviceTrace& trace) {
+  std::vector<const KernelRecord*> records;
+  records.reserve(trace.records.size());
+  for (const auto& record : trace.records) {
+    if (record.end_ns >= record.start_ns) records.push_back(&record);
+  }
+  const LaunchOrder launched(records);
+  const auto order = [&](const KernelRecord* record) {
+    return std::tuple(launched(record->correlation), record->graph_node, record->start_ns);
+  };
+  std::ranges::stable_sort(records, {}, order);
+  return records;
+}
+
+bool same_launch(const KernelRecord& a, const DeviceTrace& trace_of_a, const KernelRecord& b,
+                 const DeviceTrace& trace_of_b) {
+  if (a.kind != b.kind || a.grid != b.grid || a.block != b.block) return false;
+  if ((a.graph_node != 0) != (b.graph_node != 0)) return false;
+  if (a.kind == KernelKind::kernel) return trace_of_a.names.at(a.name) == trace_of_b.names.at(b.name);
+  return a.from == b.from && a.to == b.to && a.bytes == b.bytes;
+}
+
 Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& owners) {
   Launches launches;
   launches.trace = &trace;
-  launches.in_order.reserve(trace.records.size());
-  const LaunchOwner* const nobody = owners.empty() ? &kNobody : &owners.front();
   for (const auto& record : trace.records) {
     if (record.kind == KernelKind::kernel && record.name >= trace.names.size()) {
       throw std::invalid_argument("a kernel's record has name " + std::to_string(record.name) +
                                   ", which its trace has not");
     }
-    if (record.end_ns < record.start_ns) {
-      ++launches.backwards;
-      continue;
-    }
-    const auto owner = owner_of_launch(record.launch);
-    const bool known = owner != kNoLaunch && owner < owners.size();
-    launches.in_order.push_back({&record, known ? &owners[owner] : nobody, known});
   }
-  const LaunchOrder launched(launches.in_order);
-  const auto order = [&](const Launch& launch) {
-    return std::tuple(launched(launch.record->correlation), launch.record->graph_node, launch.record->start_ns);
-  };
-  std::stable_sort(launches.in_order.begin(), launches.in_order.end(),
-                   [&](const Launch& a, const Launch& b) { return order(a) < order(b); });
+  const LaunchOwner* const nobody = owners.empty() ? &kNobody : &owners.front();
+  const auto records = in_launch_order(trace);
+  launches.backwards = std::ssize(trace.records) - std::ssize(records);
+  launches.in_order.reserve(records.size());
+  for (const auto* record : records) {
+    const auto owner = owner_of_launch(record->launch);
+    const bool known = owner != kNoLaunch && owner < owners.size();
+    launches.in_order.push_back({record, known ? &owners[owner] : nobody, known});
+  }
   return launches;
 }
 

@@ -58,6 +58,14 @@ struct Launches {
   std::int64_t incomplete() const { return trace->incomplete + backwards; }
 };
 
+// Returns the trace's records in that order, without those that end before they start.
+std::vector<const KernelRecord*> in_launch_order(const DeviceTrace& trace);
+
+// Returns whether two runs launched the same there: a kernel of the same name with the same grid and blocks, on its own
+// or from a graph; a copy or fill of as many bytes between the same kinds of memory.
+bool same_launch(const KernelRecord& a, const DeviceTrace& trace_of_a, const KernelRecord& b,
+                 const DeviceTrace& trace_of_b);
+
 // Throws std::invalid_argument where an owner names a module or op that the profile has not.
 void check_owners(const std::vector<LaunchOwner>& owners, std::size_t modules, std::size_t ops);
 

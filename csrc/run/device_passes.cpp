@@ -1,12 +1,18 @@
 #include "run/device_passes.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -17,9 +23,11 @@
 #include "core/device_kind.h"
 #include "core/forks.h"
 #include "join/counter_join.h"
+#include "join/device_join.h"
 #include "machine/cpu/environment.h"
 #include "machine/gpu/environment.h"
 #include "machine/gpu/target.h"
+#include "run/observing_cost.h"
 
 namespace roofprof {
 namespace {
@@ -163,12 +171,12 @@ void DevicePasses::synchronize() {
   if (!lost_.empty()) note("device-lost", "the device is lost", lost_);
 }
 
-LaunchMarker* DevicePasses::start_tracing() {
+LaunchMarker* DevicePasses::start_tracing(Recorded recorded) {
   if (collector_ == nullptr || !lost_.empty()) return nullptr;
   try {
     refuse_beside_torchs_profiler();
     auto lock = std::make_unique<DeviceLock>();
-    collector_->start_tracing();
+    collector_->start_tracing(recorded);
     trace_started_ = observe::now_ticks();  // the collector reads its clock last, so both times are of the same moment
     lock_ = std::move(lock);
     return collector_->marker();
@@ -197,7 +205,7 @@ std::shared_ptr<const DeviceTrace> DevicePasses::stop_tracing() {
 
 void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base) {
   synchronize();
-  auto* marker = start_tracing();
+  auto* marker = start_tracing(Recorded::all);
   try {
     session.start(base, marker);
   } catch (...) {
@@ -209,10 +217,31 @@ void DevicePasses::start(observe::Session& session, std::optional<ModuleId> base
 Pass DevicePasses::stop(observe::Session& session, bool raised) {
   if (!raised) synchronize();
   auto pass = session.stop();
-  const auto ticks = static_cast<double>(trace_started_ - session.started());
+  end_trace(session.started(), pass);
+  return pass;
+}
+
+void DevicePasses::start_alone() {
+  synchronize();
+  start_tracing(Recorded::launches);
+  alone_started_ = observe::now_ticks();
+}
+
+Pass DevicePasses::stop_alone(bool raised) {
+  if (!raised) synchronize();
+  Pass pass;
+  pass.wall_ns = std::llround(static_cast<double>(observe::now_ticks() - alone_started_) * observe::ns_per_tick());
+  end_trace(alone_started_, pass);
+  return pass;
+}
+
+// What the collector does before and after the pass is no time of it.
+void DevicePasses::end_trace(observe::Ticks pass_started, Pass& pass) {
+  const auto ticks = static_cast<double>(trace_started_ - pass_started);
   pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
   pass.device = stop_tracing();
-  return pass;
+  if (pass.device == nullptr || !collector_->by_host_clock()) return;
+  pass.device = std::make_shared<const DeviceTrace>(within_pass(*pass.device, pass));
 }
 
 bool DevicePasses::may_count() const { return counters_ != Counters::off && collector_ != nullptr && lost_.empty(); }
@@ -249,16 +278,116 @@ void DevicePasses::count(observe::Session& session, std::optional<ModuleId> base
   }
 }
 
-std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed) const {
+namespace {
+
+// Launches whose cost under observation is held against their bare one: small, so that the host is what they wait for.
+class SmallLaunches {
+ public:
+  static constexpr int kLaunches = 50;
+
+  explicit SmallLaunches(const std::string& device)
+      : square_(at::ones({16, 16}, at::TensorOptions().device(c10::Device(device)))),
+        images_(at::ones({1, 8, 8, 8}, square_.options())),
+        filters_(at::ones({8, 8, 3, 3}, square_.options())) {}
+
+  void add() {
+    for (int i = 0; i < kLaunches; ++i) square_.add_(1);
+  }
+  void multiply() const {
+    for (int i = 0; i < kLaunches; ++i) at::linear(square_, square_);
+  }
+  void convolve() const {
+    for (int i = 0; i < kLaunches; ++i) at::conv2d(images_, filters_);
+  }
+
+ private:
+  at::Tensor square_, images_, filters_;
+};
+
+// What a program launched. Nothing is tried that would load a library for the first time.
+struct LaunchedKinds {
+  bool products = false;
+  bool convolutions = false;
+  auto operator<=>(const LaunchedKinds&) const = default;
+};
+
+LaunchedKinds kinds_in(const std::vector<Pass>& timed) {
+  LaunchedKinds kinds;
+  for (const auto& pass : timed) {
+    for (const auto& op : pass.ops) {
+      const bool convolution = op.op.starts_with("aten::conv");
+      kinds.convolutions = kinds.convolutions || convolution;
+      kinds.products = kinds.products || (op.work.macs > 0 && !convolution);
+    }
+  }
+  return kinds;
+}
+
+// Returns what observing adds to the launches that `launch` makes; 0 where that could not be traced.
+std::int64_t measure_observing(const std::string& device, const std::function<void()>& launch) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kRounds = 3;
+  DevicePasses passes(device, Counters::off);
+  const auto session = std::make_shared<observe::Session>();
+  launch();  // what comes with the first time is not asked for
+  const auto bare = [&] {
+    passes.synchronize();
+    const auto start = Clock::now();
+    launch();
+    passes.synchronize();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  };
+  const auto observed = [&]() -> run::TimedLaunches {
+    passes.start(*session, kModel);
+    const auto end = c10::make_scope_exit([&] {
+      if (session->active()) passes.stop(*session, /*raised=*/true);
+    });
+    launch();
+    const auto pass = passes.stop(*session);
+    return {pass.wall_ns, pass.device == nullptr ? 0 : std::ssize(pass.device->records)};
+  };
+  return run::added_to_a_launch(kRounds, bare, observed);
+}
+
+// Returns what observing adds to a launch on the device, by the dearest kind of small launches that the program makes;
+// empty where it cannot be measured. A process measures it once for the same kinds.
+std::optional<std::int64_t> observing_ns(const std::string& device, LaunchedKinds kinds) {
+  static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);
+  static auto* known = new std::map<std::pair<std::string, LaunchedKinds>, std::int64_t>;
+  const std::lock_guard lock(mutex);
+  const auto found = known->find({device, kinds});
+  if (found != known->end()) return found->second;
+  // A mode of torch's would take the launches for the program's own.
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return std::nullopt;
+  try {
+    const at::NoGradGuard no_grad;
+    SmallLaunches small(device);
+    auto longest = measure_observing(device, [&] { small.add(); });
+    if (kinds.products) longest = std::max(longest, measure_observing(device, [&] { small.multiply(); }));
+    if (kinds.convolutions) longest = std::max(longest, measure_observing(device, [&] { small.convolve(); }));
+    if (longest == 0) return std::nullopt;
+    return known->emplace(std::pair(device, kinds), longest).first->second;
+  } catch (const std::exception&) {  // the report says that it is not known
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed, bool has_bare) const {
   if (device_.empty()) return std::nullopt;
   DeviceFacts facts;
   facts.simulated = collector_ != nullptr && collector_->simulated();
+  facts.by_host_clock = collector_ == nullptr || collector_->by_host_clock();
   facts.counters_wanted = counters_ != Counters::off;
   facts.counters = counted_;
   facts.notes = notes_;
   // A device that was not traced may not answer.
   if (timed.empty() || !std::ranges::all_of(timed, [](const auto& pass) { return pass.device != nullptr; })) {
     return facts;
+  }
+  if (!has_bare && facts.by_host_clock && !facts.simulated && lost_.empty()) {
+    facts.observing_ns = observing_ns(device_, kinds_in(timed));
   }
   if (const auto gpu = gpu_facts(c10::Device(device_)); gpu && gpu->compute_major > 0) {
     facts.compute_capability = std::to_string(gpu->compute_major) + "." + std::to_string(gpu->compute_minor);

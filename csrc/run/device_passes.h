@@ -39,6 +39,12 @@ class DevicePasses {
   // Ends the pass when the device has done its part, so that the pass's wall time has both; where the model raised, at
   // once.
   Pass stop(observe::Session& session, bool raised = false);
+  // Returns whether calls are traced.
+  bool traces() const { return collector_ != nullptr && lost_.empty(); }
+  // The same for a call that nobody observes, whose launches alone are recorded: the pass has its wall time and, where
+  // that was possible, its trace without owners.
+  void start_alone();
+  Pass stop_alone(bool raised = false);
   // Waits for the device; called around what a clock times.
   void synchronize();
   // Returns why the device, and with it further runs, cannot be used any more; empty: they can.
@@ -51,15 +57,17 @@ class DevicePasses {
   // Notes why no counters are read, where they would be.
   void leave_out_counters(const std::string& why);
 
-  // Returns the facts after all passes have ended; empty where the device is not traced.
-  std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
+  // Returns the facts after all passes have ended; empty where the device is not traced. Without bare calls
+  // (`has_bare`), which tell what observing costs, that is measured now, on the device: tens of ms, once in a process.
+  std::optional<DeviceFacts> facts(const std::vector<Pass>& timed, bool has_bare) const;
 
  private:
   class DeviceLock;
 
   bool may_count() const;
-  LaunchMarker* start_tracing();
+  LaunchMarker* start_tracing(Recorded recorded);
   std::shared_ptr<const DeviceTrace> stop_tracing();
+  void end_trace(observe::Ticks pass_started, Pass& pass);
   void note(NoteCode code, const std::string& what, const std::string& why);
 
   std::string device_;  // empty: none that is traced
@@ -67,6 +75,7 @@ class DevicePasses {
   DeviceCollector* collector_ = nullptr;  // null: there is none, or it failed
   std::unique_ptr<DeviceLock> lock_;      // while tracing
   observe::Ticks trace_started_ = 0;      // by the host's clock
+  observe::Ticks alone_started_ = 0;
   std::string lost_;
   std::optional<CounterTrace> counted_;
   std::vector<Note> notes_;

@@ -108,6 +108,21 @@ Pass SessionTarget::observed() {
   return std::move(*pass);
 }
 
+Pass SessionTarget::traced_alone() {
+  auto& device = run_.device();
+  const observe::OwnCall own(*run_.session(), of_model_);
+  Pass pass;
+  waiting([&] { device.start_alone(); });
+  try {
+    call();
+  } catch (...) {
+    waiting([&] { device.stop_alone(/*raised=*/true); });
+    throw;
+  }
+  waiting([&] { pass = device.stop_alone(); });
+  return pass;
+}
+
 std::int64_t SessionTarget::bare() {
   using Clock = std::chrono::steady_clock;
   const auto wait = [this] { run_.device().synchronize(); };
@@ -177,7 +192,7 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.more_regions = session.regions().refused();
   observed.launches = session.launches().keys();
   observed.others = session.others().all();
-  observed.on_device = run.device().facts(observed.timed);
+  observed.on_device = run.device().facts(observed.timed, !runs.bare_ns.empty());
   return make_report(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
 }
 

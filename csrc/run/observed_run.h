@@ -92,6 +92,9 @@ class SessionTarget : public RunTarget {
  public:
   std::int64_t bare() override;
   Pass observed() final;
+  // Without events, which are of an observed call.
+  bool can_trace_alone() const final { return run_.device().traces() && !run_.session()->setup.keeps_events; }
+  Pass traced_alone() final;
   void read_counters(const std::vector<Pass>& timed) override;
   // By the environment; of collectives that a backend is asked for itself, nothing else is known.
   bool is_among_ranks() const override;

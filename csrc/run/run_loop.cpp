@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "join/launch_order.h"
 #include "machine/cpu/background_load.h"
 
 namespace roofprof::run {
@@ -19,6 +22,9 @@ constexpr std::size_t kRepeats = 10;
 constexpr std::int64_t kCompilingCalls = 16;
 // The number of calls after which TorchScript's executor does not change its code any more.
 constexpr std::size_t kCallsOfExecutor = 3;
+
+constexpr const char* kOtherWork =
+    "did other work than the one before it (a cache grew, an input was consumed, or others called its modules)";
 
 class FurtherCalls {
  public:
@@ -119,7 +125,11 @@ class FurtherCalls {
   // Returns whether a further call or pair is to be timed, after those in `timed`.
   template <class Timed>
   bool wants_more(const Timed& timed) const {
-    return among_ranks_ ? made_ < repeats_ : timed.size() < repeats_ && (timed.empty() || !spent(1));
+    return wants_more(timed, repeats_);
+  }
+  template <class Timed>
+  bool wants_more(const Timed& timed, std::size_t repeats) const {
+    return among_ranks_ ? made_ < repeats : timed.size() < repeats && (timed.empty() || !spent(1));
   }
   // Returns whether nothing is timed unless the call or pair just made is.
   template <class Timed>
@@ -135,8 +145,79 @@ class FurtherCalls {
   }
 
   bool make_pairs() {
-    bool keeps = true;
+    if (among_ranks_ || target_.by_executor() || !target_.can_trace_alone()) return make_observed_pairs(repeats_);
+    if (!make_observed_pairs(1)) return false;
+    const auto& observed = result_.timed.back();
+    if (observed.device == nullptr || !observed.collectives.groups.empty()) return make_observed_pairs(repeats_);
+    set_aside();
+    try {
+      const bool goes_on = make_pairs_traced_alone();
+      use_what_was_set_aside();
+      return goes_on;
+    } catch (...) {
+      use_what_was_set_aside();
+      throw;
+    }
+  }
+
+  bool make_pairs_traced_alone() {
     while (wants_more(result_.timed)) {
+      const auto compiled = target_.compilations().count;
+      target_.prepare();
+      const auto bare_ns = target_.bare();
+      if (target_.device_lost()) return stop("found the device lost");
+      target_.prepare();
+      auto alone = target_.traced_alone();
+      ++made_;
+      if (target_.device_lost()) return stop("found the device lost");
+      if (is_for_the_compiler(compiled, 2)) continue;
+      if (alone.device == nullptr) return true;  // which is noted
+      auto trace = with_owners_of(*observed_pair_->pass.device, *alone.device);
+      if (!trace) return observe_instead();
+      auto pass = observed_pair_->pass;
+      pass.device = std::make_shared<const DeviceTrace>(*std::move(trace));
+      pass.wall_ns = alone.wall_ns;
+      pass.trace_start_ns = alone.trace_start_ns;
+      add({std::move(pass), bare_ns});
+    }
+    return true;
+  }
+
+  // A call launched in another order: was it other work?
+  bool observe_instead() {
+    target_.prepare();
+    const auto pass = target_.observed();
+    ++observed_;
+    result_.warmup += 3;
+    if (target_.device_lost()) return stop("found the device lost");
+    if (!ran_compiled_code(pass) && !same_work(observed_pair_->pass, pass)) return stop(kOtherWork);
+    add_note(result_.notes, "order-differs",
+             "calls that were traced without an observer launched in another order than the observed one, so that it "
+             "is not known whose their kernels are: the times are those of observed calls");
+    drop_timed();
+    use_what_was_set_aside();
+    return make_observed_pairs(repeats_);
+  }
+
+  void drop_timed() {
+    result_.warmup += static_cast<std::int64_t>(2 * result_.timed.size());
+    result_.timed.clear();
+    result_.bare_ns.clear();
+  }
+  // The latest pair tells what ran and whose it is; it is timed if no other is.
+  void set_aside() {
+    observed_pair_ = Pair{std::move(result_.timed.back()), result_.bare_ns.back()};
+    drop_timed();
+  }
+  void use_what_was_set_aside() {
+    if (!observed_pair_ || !result_.timed.empty()) return;
+    result_.warmup -= 2;
+    add(*std::exchange(observed_pair_, std::nullopt));
+  }
+
+  bool make_observed_pairs(std::size_t repeats) {
+    bool keeps = true;
+    while (wants_more(result_.timed, repeats)) {
       const auto compiled = target_.compilations().count;
       target_.prepare();
       const auto bare_ns = target_.bare();
@@ -149,9 +230,7 @@ class FurtherCalls {
       if (!keeps || (!is_last_chance(result_.timed) && is_for_the_compiler(compiled, 2))) continue;
       keeps = keep({std::move(pass), bare_ns});
       if (!keeps) {
-        stop(
-            "did other work than the one before it (a cache grew, an input was consumed, or others called its "
-            "modules)");
+        stop(kOtherWork);
         if (!among_ranks_) return false;
       }
     }
@@ -192,9 +271,7 @@ class FurtherCalls {
   // The timed calls of an executor that has done so are warm-up.
   bool has_changed_its_mind() {
     if (observed_ > kCallsOfExecutor) return false;
-    result_.warmup += static_cast<std::int64_t>(2 * result_.timed.size());
-    result_.timed.clear();
-    result_.bare_ns.clear();
+    drop_timed();
     return true;
   }
 
@@ -225,6 +302,7 @@ class FurtherCalls {
   }
 
   bool stop(const std::string& reason) {
+    use_what_was_set_aside();
     add_note(result_.notes, "timing-stopped",
              "timing stopped after " + std::to_string(result_.timed.size()) +
                  (result_.timed.size() == 1 ? " repeat" : " repeats") + ": a further call " + reason +
@@ -244,8 +322,9 @@ class FurtherCalls {
   bool has_limit_of_warmup_ = !limits_.warmup && !among_ranks_;
   std::int64_t compiling_calls_ = 0;
   std::size_t observed_ = 0;
-  std::size_t made_ = 0;              // calls or pairs after the warm-up
-  std::optional<Pair> unlike_first_;  // the first pair, where it did other work than the counting call
+  std::size_t made_ = 0;               // calls or pairs after the warm-up
+  std::optional<Pair> observed_pair_;  // that was set aside, where calls are traced alone
+  std::optional<Pair> unlike_first_;   // the first pair, where it did other work than the counting call
 };
 
 // Returns whether a call used collectives of several ranks that exist.

@@ -1,5 +1,5 @@
 #pragma once
-// The one loop of all runs: the counting call, warm-up, pairs of a bare and an observed call, counters; or bare calls
+// The one loop of all runs: the counting call, warm-up, pairs of a bare and a timed call, counters; or bare calls
 // alone.
 
 #include <chrono>
@@ -48,6 +48,10 @@ class RunTarget {
   virtual void keep() {}
   // Makes a further call that is observed.
   virtual Pass observed() = 0;
+  // Returns whether a call can be traced alone: a device tells when it ran what, and nobody observes the call.
+  virtual bool can_trace_alone() const { return false; }
+  // Makes such a further call: its wall time and, where that was possible, its trace without owners.
+  virtual Pass traced_alone() { return {}; }
   // Reads hardware counters after the timed calls. They need separate further calls, each of them prepared.
   virtual void read_counters(const std::vector<Pass>& timed) = 0;
   // Notes why no counters are read, where they would have been.
@@ -145,6 +149,10 @@ void count_call(RunTarget& target, RunResult& result);
 // - timed calls are compared with each other. Where the first two agree with each other and not with the counting call,
 //   that one set something up, and they take its place (RunResult::first_call). A call that did other work than those
 //   before it stops the timing, and is not kept;
+// - where calls can be traced alone, the first pair is set aside, and those that are timed are of a bare call and one
+//   traced alone. They have the first one's ops and owners, by the order of launches (with_owners_of). Where that order
+//   differs, an observed call shows whether the work did, which stops the timing; else observed calls are timed. So are
+//   calls that communicate, which the host's clock times;
 // - compiled code and TorchScript's executor dispatch other ops than were counted: the counts stand. The executor may
 //   change its mind in its first calls, which are then warm-up;
 // - a call that throws an exception stops the timing, too; so does a lost device;

@@ -92,13 +92,10 @@ namespace {
 
 // Ids of launches are recorded with calls of the API alone: of the runtime's, which PyTorch makes, and of the driver's,
 // which Triton and cuBLAS make too.
-constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                               CUPTI_ACTIVITY_KIND_MEMCPY,
-                               CUPTI_ACTIVITY_KIND_MEMCPY2,
-                               CUPTI_ACTIVITY_KIND_MEMSET,
-                               CUPTI_ACTIVITY_KIND_RUNTIME,
-                               CUPTI_ACTIVITY_KIND_DRIVER,
-                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+constexpr std::array kLaunches = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                  CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr std::array kTheirIds = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
+                                  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
 constexpr std::array kGraphCallbacks = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
@@ -191,15 +188,16 @@ Tracer::~Tracer() {
   shared().tracing = false;
 }
 
-LaunchMarker* Tracer::marker() { return tracing_ ? &shared().ids : nullptr; }
+LaunchMarker* Tracer::marker() { return tracing_ && recorded_ == Recorded::all ? &shared().ids : nullptr; }
 
-void Tracer::start() {
+void Tracer::start(Recorded recorded) {
   require_activity(api_);
   synchronize_();
   if (shared().tracing.exchange(true)) {
     throw CollectorError("kernel times are being recorded already", "end that trace first");
   }
   // No other trace of roofprof runs in the process from here on.
+  recorded_ = recorded;
   try {
     begin();
     tracing_ = true;
@@ -223,7 +221,6 @@ void Tracer::begin() {
   all.ids.begin(api_);
   inbox.open(api_, limits_);
   enable();
-  skip_calls_that_launch_nothing();
   synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
   std::size_t from_before = 0;  // asking resets the count
   api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
@@ -253,11 +250,17 @@ void Tracer::watch_graphs() {
 }
 
 void Tracer::enable() {
-  enabled_.reserve(kKinds.size());
-  for (const CUpti_ActivityKind kind : kKinds) {
-    ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
-    enabled_.push_back(kind);
-  }
+  enabled_.reserve(kLaunches.size() + kTheirIds.size());
+  const auto each = [this](const auto& kinds) {
+    for (const CUpti_ActivityKind kind : kinds) {
+      ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
+      enabled_.push_back(kind);
+    }
+  };
+  each(kLaunches);
+  if (recorded_ == Recorded::launches) return;
+  each(kTheirIds);
+  skip_calls_that_launch_nothing();
 }
 
 // If the library cannot, more is recorded than is needed. Enabling the kinds again undoes it.
@@ -310,10 +313,11 @@ DeviceTrace Tracer::stop() {
 // Makes the last call under an id that no other call has: if its record does not come back, another client has the
 // records. Returns whether the record can be expected.
 bool Tracer::wait_at_the_end(DeviceTrace& trace) {
+  const bool has_ids = recorded_ == Recorded::all;
   LaunchIds& ids = shared().ids;
   ids.clear_this_thread();
   const std::int64_t refused = ids.refused();
-  ids.push(kLastLaunch, LaunchLevel::op);
+  if (has_ids) ids.push(kLastLaunch, LaunchLevel::op);
   bool waited = true;
   try {
     synchronize_();
@@ -321,8 +325,8 @@ bool Tracer::wait_at_the_end(DeviceTrace& trace) {
     add_note(trace.notes, "device-lost", std::string(error.what()) + "; kernel times are those recorded until then");
     waited = false;
   }
-  ids.pop(LaunchLevel::op);
-  return waited && ids.refused() == refused;
+  if (has_ids) ids.pop(LaunchLevel::op);
+  return has_ids && waited && ids.refused() == refused;
 }
 
 void Tracer::flush(DeviceTrace& trace) {

@@ -9,6 +9,7 @@
 #include "core/device_data.h"
 #include "device/cupti/activity_inbox.h"
 #include "device/cupti/api.h"
+#include "device/interface/collector.h"
 
 namespace roofprof::cupti {
 
@@ -51,8 +52,8 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
 
   // Starts a trace. Throws CollectorError (another profiler is at work); nothing is enabled or subscribed then.
-  void start();
-  // Returns null while nothing is traced.
+  void start(Recorded recorded = Recorded::all);
+  // Returns null while nothing is traced, or launches alone.
   LaunchMarker* marker();
   // Waits for the devices and returns the records. Errors become notes. Throws CollectorError where the times are not
   // to be trusted; the trace has ended then.
@@ -72,6 +73,7 @@ class Tracer {
   std::function<void()> synchronize_;
   TraceLimits limits_;
   bool tracing_ = false;
+  Recorded recorded_ = Recorded::all;
   TraceClock clock_;
   CUpti_SubscriberHandle subscriber_ = nullptr;  // held while graphs are watched
   bool callbacks_taken_ = false;                 // by another subscriber

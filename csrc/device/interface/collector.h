@@ -21,6 +21,12 @@ struct CounterRequest {
   std::optional<int> device = {};      // the one to count on, 1 for "cuda:1"; empty: the current one
 };
 
+// What a trace is of.
+enum class Recorded : std::uint8_t {
+  all,      // kernels, copies and fills with the LaunchId that each was launched under
+  launches  // these alone, which costs less: no LaunchId is known
+};
+
 // Collects what runs on a device. A process uses one at a time: what it collects is the process's. It can be used again
 // after a failure.
 class DeviceCollector {
@@ -29,13 +35,16 @@ class DeviceCollector {
 
   // Returns whether the device is a fake, as in tests: no hardware ran.
   virtual bool simulated() const { return false; }
+  // Returns whether its records' times pass as the host's do; false: they are simulated, or of another time.
+  virtual bool by_host_clock() const { return true; }
   // Waits for all launches on all devices. Throws CollectorError where a device is lost.
   virtual void synchronize() = 0;
 
   // Records what devices run from now on. Throws CollectorError if that is not possible (another profiler is at work,
   // no CUPTI); then nothing has changed.
-  virtual void start_tracing() = 0;
-  // Returns null while nothing is traced. Valid until tracing stops.
+  virtual void start_tracing(Recorded recorded) = 0;
+  void start_tracing() { start_tracing(Recorded::all); }
+  // Returns null while nothing is traced, or launches alone. Valid until tracing stops.
   virtual LaunchMarker* marker() = 0;
   // Synchronizes and returns what was recorded. After a device was lost, it returns what there is, with a note. Throws
   // CollectorError where the times are not to be trusted (another profiler took the clock); tracing has ended then.

@@ -144,8 +144,9 @@ class Recording final : public DeviceCollector {
       : inner_(std::move(inner)), path_(std::move(path)) {}
 
   bool simulated() const override { return inner_->simulated(); }
+  bool by_host_clock() const override { return inner_->by_host_clock(); }
   void synchronize() override { inner_->synchronize(); }
-  void start_tracing() override { inner_->start_tracing(); }
+  void start_tracing(Recorded recorded) override { inner_->start_tracing(recorded); }
   LaunchMarker* marker() override { return inner_->marker(); }
 
   DeviceTrace stop_tracing() override { return kept(inner_->stop_tracing(), data_.traces); }
@@ -188,9 +189,10 @@ class Replaying final : public DeviceCollector {
     }
   }
 
+  bool by_host_clock() const override { return false; }
   void synchronize() override {}
 
-  void start_tracing() override {
+  void start_tracing(Recorded) override {
     if (tracing_) throw CollectorError("a recorded trace is being replayed already", "end it first");
     require(!data_.traces.empty(), "kernel times");
     tracing_ = true;

@@ -25,7 +25,7 @@ KernelRecord kernel(LaunchId launch) {
 class Scripted final : public DeviceCollector {
  public:
   void synchronize() override {}
-  void start_tracing() override { ++calls_; }
+  void start_tracing(Recorded) override { ++calls_; }
   LaunchMarker* marker() override { return nullptr; }
   DeviceTrace stop_tracing() override {
     DeviceTrace trace;

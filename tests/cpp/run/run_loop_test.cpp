@@ -50,6 +50,10 @@ class ScriptedTarget final : public RunTarget {
   std::int64_t counter_runs = 0;
   std::string no_counters;
   std::vector<std::int64_t> kept;  // the bare calls that were timed, by number
+  // On a device: the kernels that a call launches, each under an id of its own where it is observed.
+  std::function<std::vector<std::string>(std::int64_t call)> launches;
+  bool communicates = false;  // in observed calls
+  std::int64_t traced_alone_calls = 0;
 
   void count(std::optional<Pass>& pass) override {
     counting_ = true;
@@ -77,7 +81,18 @@ class ScriptedTarget final : public RunTarget {
   Pass observed() override {
     std::optional<Pass> pass;
     observe(pass);
+    if (launches) pass->device = trace(/*with_ids=*/true);
+    if (communicates) pass->collectives.groups = {{"group", "gloo", 1}};
     return *pass;
+  }
+  bool can_trace_alone() const override { return static_cast<bool>(launches); }
+  Pass traced_alone() override {
+    ++traced_alone_calls;
+    call();
+    Pass pass;
+    pass.wall_ns = 1'000 + calls;
+    pass.device = trace(/*with_ids=*/false);
+    return pass;
   }
   void read_counters(const std::vector<Pass>& timed) override {
     if (timed.empty()) return;
@@ -97,6 +112,20 @@ class ScriptedTarget final : public RunTarget {
   bool counters_raise = false;
 
  private:
+  std::shared_ptr<const DeviceTrace> trace(bool with_ids) const {
+    DeviceTrace trace;
+    for (const auto& name : launches(calls)) {
+      KernelRecord record;
+      record.name = static_cast<std::uint32_t>(trace.names.size());
+      trace.names.push_back(name);
+      record.correlation = trace.records.size() + 1;
+      if (with_ids) record.launch = 10 + trace.records.size();
+      record.start_ns = record.end_ns = calls;
+      trace.records.push_back(record);
+    }
+    return std::make_shared<const DeviceTrace>(std::move(trace));
+  }
+
   void call() {
     ++calls;
     if (compiles(calls)) {
@@ -297,6 +326,91 @@ TEST(SettingUp, IsConfirmedHoweverSlowTheCallsAre) {
   const auto ran = run_all(setting_up(target), {.warmup = 0, .time = 1h});
   EXPECT_TRUE(ran.result.first_call);
   EXPECT_EQ(ran.result.timed.size(), 2U);
+}
+
+// ---- calls that are traced alone
+
+std::vector<LaunchId> ids(const Pass& pass) {
+  std::vector<LaunchId> ids;
+  for (const auto& record : pass.device->records) ids.push_back(record.launch);
+  return ids;
+}
+
+TEST(TracedAlone, TimesAreThoseOfCallsThatNobodyObserves) {
+  ScriptedTarget target;
+  target.launches = [](std::int64_t) { return std::vector<std::string>{"a", "b"}; };
+  const auto ran = run_all(target, {.warmup = 2, .repeat = 3});
+  EXPECT_EQ(target.calls, 1 + 2 + 2 + 2 * 3);  // counted, warm-up, a pair with an observed call, pairs
+  EXPECT_EQ(target.traced_alone_calls, 3);
+  EXPECT_EQ(ran.result.warmup, 2 + 2);
+  EXPECT_EQ(ran.result.bare_ns, (std::vector<std::int64_t>{7, 7, 7}));
+  ASSERT_EQ(ran.result.timed.size(), 3U);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const auto& pass = ran.result.timed[static_cast<std::size_t>(i)];
+    const auto call = 1 + 2 + 2 + 2 * (i + 1);
+    EXPECT_EQ(pass.wall_ns, 1'000 + call);
+    EXPECT_EQ(pass.device->records[0].start_ns, call);
+    EXPECT_EQ(ids(pass), (std::vector<LaunchId>{10, 11}));
+    EXPECT_TRUE(same_work(pass, *ran.result.counting)) << "the ops of the observed call";
+  }
+  EXPECT_TRUE(texts(ran.result).empty());
+}
+
+TEST(TracedAlone, InAnotherOrderObservedCallsAreTimed) {
+  ScriptedTarget target;
+  // Call 5 is the first that is traced alone, 6 the observed one after it.
+  target.launches = [](std::int64_t call) {
+    return call == 5 ? std::vector<std::string>{"b", "a"} : std::vector<std::string>{"a", "b"};
+  };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 3});
+  EXPECT_EQ(target.traced_alone_calls, 1);
+  ASSERT_EQ(ran.result.timed.size(), 3U);
+  EXPECT_EQ(ran.result.bare_ns.size(), 3U);
+  for (const auto& pass : ran.result.timed) EXPECT_EQ(ids(pass), (std::vector<LaunchId>{10, 11}));
+  ASSERT_EQ(ran.result.notes.size(), 1U);
+  EXPECT_EQ(ran.result.notes[0].code, "order-differs");
+}
+
+TEST(TracedAlone, ALaunchMoreEachTimeIsAnotherOrder) {
+  ScriptedTarget target;
+  target.launches = [](std::int64_t call) { return std::vector<std::string>(static_cast<std::size_t>(call), "a"); };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
+  ASSERT_EQ(ran.result.timed.size(), 2U);
+  EXPECT_EQ(ran.result.notes.at(0).code, "order-differs");
+}
+
+TEST(TracedAlone, OtherWorkStopsTheTimingAndLeavesWhatWasTimed) {
+  ScriptedTarget target;
+  target.work = [](std::int64_t call) { return call >= 7 ? 2 : 1; };
+  target.launches = [](std::int64_t call) { return std::vector<std::string>(call >= 7 ? 2 : 1, "a"); };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 5});  // calls 2 and 3 are the observed pair, 5 and 7 alone
+  ASSERT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_EQ(ran.result.timed[0].wall_ns, 1'005);
+  ASSERT_EQ(ran.result.notes.size(), 1U);
+  EXPECT_EQ(ran.result.notes[0].code, "timing-stopped");
+  EXPECT_NE(ran.result.notes[0].text.find("after 1 repeat: a further call did other work"), std::string::npos);
+}
+
+TEST(TracedAlone, WithoutOneTheObservedPairIsTimed) {
+  ScriptedTarget target;
+  target.launches = [](std::int64_t) { return std::vector<std::string>{"a"}; };
+  target.script = [](std::int64_t call) {
+    if (call == 5) throw std::runtime_error("no");
+  };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 3});
+  ASSERT_EQ(ran.result.timed.size(), 1U);
+  EXPECT_EQ(ran.result.timed[0].device->records[0].start_ns, 3);
+  EXPECT_EQ(ran.result.bare_ns.size(), 1U);
+  EXPECT_EQ(ran.result.warmup, 0);
+}
+
+TEST(TracedAlone, CallsThatCommunicateAreObserved) {
+  ScriptedTarget target;
+  target.communicates = true;
+  target.launches = [](std::int64_t) { return std::vector<std::string>{"a"}; };
+  const auto ran = run_all(target, {.warmup = 0, .repeat = 3});
+  EXPECT_EQ(target.traced_alone_calls, 0);
+  EXPECT_EQ(ran.result.timed.size(), 3U);
 }
 
 // ---- ranks, whose calls wait for each other

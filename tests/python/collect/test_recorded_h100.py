@@ -69,6 +69,24 @@ def test_the_resnet_did_what_others_count(reports):
     assert report.total.dram_bytes / report.total.time < published
 
 
+# Medians of the bare calls and busy times, from the reports' "runs" and "busy_ns".
+@pytest.mark.parametrize(
+    ("name", "bare_ns", "busy_ns"), [("resnet50", 6121038, 5661629), ("flops_bf16", 210970, 169215)]
+)
+def test_busy_and_idle_time_are_those_of_a_bare_call(reports, name, bare_ns, busy_ns):
+    total = reports[name].total
+    assert total.busy == pytest.approx(busy_ns * 1e-9)
+    assert total.busy + total.idle == pytest.approx(bare_ns * 1e-9)
+    assert total.idle_before + total.idle_between + total.idle_after == pytest.approx(total.idle)
+    assert total.utilization == pytest.approx(100 * busy_ns / bare_ns)
+    assert total.bound != "overhead"
+    assert sum(row.self_idle for row in reports[name].rows) == pytest.approx(total.idle_between)
+
+
+def test_nearly_no_row_of_the_resnet_waits_at_bare_speed(reports):
+    assert [row.path for row in reports["resnet50"].rows if row.bound == "overhead"] == ["16.bn1"]  # 7.0 us for 6.9
+
+
 def test_records_and_counters_of_three_kernels(tmp_path):
     recorded = json.loads((RECORDED / "device_data.txt").read_text())
     counted = [record["values"] for record in recorded["counters"][0]["records"]]

@@ -10,6 +10,7 @@
 
 #include <stdexcept>
 
+#include "roofprof/scope.h"
 #include "run/profiler_device/simulated_gpu.h"
 
 namespace roofprof {
@@ -120,6 +121,64 @@ TEST_F(OnASimulatedGpu, KernelsThatNoOpLaunchedMarkTheirRow) {
   EXPECT_EQ(report.by_operator().at("(no operator)").time_ns, 500);
 }
 
+// The observed call tells whose the kernels are of those that nobody observes: no op has an id pushed in them.
+TEST_F(OnASimulatedGpu, TimedCallsAreTracedAlone) {
+  struct CountsImpl : torch::nn::Module {
+    CountsImpl() : fc(register_module("fc", torch::nn::Linear(16, 8))) {}
+    at::Tensor forward(const at::Tensor& x) {
+      ++calls;
+      launch({"simulated_custom", 500 + calls, 0});
+      return fc(x);
+    }
+    torch::nn::Linear fc;
+    int calls = 0;
+  };
+  const auto model = std::make_shared<CountsImpl>();
+  const KernelsOfOps bound(kernels());
+  const torch::NoGradGuard no_grad;
+  const Report report = RooflineProfiler(*model, on_the_gpu()).run(torch::rand({4, 16}));
+  // Counted, one for warm-up, a pair with an observed call, three pairs with one traced alone: calls 6, 8 and 10.
+  EXPECT_EQ(model->calls, 1 + 1 + 2 + 2 * 3) << all_notes(report);
+  const auto in_call = report.row("").self.time_ns.value_or(0) - 500;
+  EXPECT_TRUE(in_call == 6 || in_call == 8 || in_call == 10) << in_call;
+  EXPECT_EQ(report.row("fc").time_ns, kGemm);
+  EXPECT_EQ(report.coverage().unattributed_kernels, 0);
+  EXPECT_EQ(notes_with(report, "in another order"), 0);
+}
+
+// Two branches with streams of their own, of which either may be the first, as of two threads.
+TEST_F(OnASimulatedGpu, StreamsMayBeLaunchedOnInAnyOrder) {
+  struct Branch : torch::nn::Module {
+    Branch(unsigned on_stream, long long ns) : stream(on_stream), duration_ns(ns) {}
+    at::Tensor forward(const at::Tensor& x) {
+      ROOFPROF_SCOPE(*this);
+      fake_kernel("simulated_branch", 0, stream, duration_ns);
+      return x;
+    }
+    unsigned stream;
+    long long duration_ns;
+  };
+  struct TwoImpl : torch::nn::Module {
+    TwoImpl()
+        : left(register_module("left", std::make_shared<Branch>(7, 100))),
+          right(register_module("right", std::make_shared<Branch>(8, 300))) {}
+    at::Tensor forward(const at::Tensor& x) {
+      const bool left_first = ++calls % 3 == 1;  // in the observed call, the fourth; not in the sixth and the eighth
+      auto& first = left_first ? left : right;
+      auto& second = left_first ? right : left;
+      first->forward(x);
+      return second->forward(x);
+    }
+    std::shared_ptr<Branch> left, right;
+    int calls = 0;
+  };
+  TwoImpl model;
+  const Report report = RooflineProfiler(model, on_the_gpu()).run(torch::rand({4, 16}));
+  EXPECT_EQ(report.row("left").time_ns, 100) << all_notes(report);
+  EXPECT_EQ(report.row("right").time_ns, 300);
+  EXPECT_EQ(notes_with(report, "in another order"), 0);
+}
+
 // Each call of it launches one kernel more, unlike what it was traced with.
 TEST_F(OnASimulatedGpu, CountersThatDoNotFitAreLeftOut) {
   struct GrowsImpl : torch::nn::Module {
@@ -136,6 +195,7 @@ TEST_F(OnASimulatedGpu, CountersThatDoNotFitAreLeftOut) {
   EXPECT_FALSE(report.row("").dram_bytes.has_value()) << all_notes(report);
   EXPECT_TRUE(report.row("").time_ns.has_value());
   EXPECT_EQ(notes_with(report, "counters"), 1) << all_notes(report);
+  EXPECT_EQ(notes_with(report, "in another order"), 1) << "observed calls are timed";
 }
 
 TEST_F(OnASimulatedGpu, AClosureHasItsBackwardAndOptimizerInTheirPlaces) {
