@@ -50,6 +50,7 @@ std::vector<ModuleSums> sum_regions(const ProfileData& data) {
   for (const auto& kernel : data.kernels) sums[at(kernel.owner.region)].device += sums_of(kernel, reader);
   if (data.counter_ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
   for (auto& region : sums) region.tally.op_time_ns = region.device.op_time_ns;
+  for (const auto& hidden : hidden_in_kernels(data)) sums[at(hidden.owner.region)].take_off(hidden.ns);
   return sums;
 }
 

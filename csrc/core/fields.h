@@ -321,6 +321,9 @@ inline constexpr std::tuple kRowFields{
     figure_entry(
         "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
         {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
+    figure_entry("hidden_communication", "hidden", Unit::nanoseconds, &RooflineRow::hidden_communication_ns,
+                 {.needs = facts::collectives,
+                  .legend = {"hidden: its collectives while other work ran, in neither time nor lower bound"}}),
 };
 
 // The fields of a group that are neither keys nor figures.

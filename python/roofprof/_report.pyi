@@ -165,6 +165,7 @@ class Row:
     imbalance: Final[float | None]
     communication: Final[float | None]
     exposed_communication: Final[float | None]
+    hidden_communication: Final[float | None]
     macs: Final[int]
     causal_macs: Final[int]
     flops: Final[int]

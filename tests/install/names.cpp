@@ -122,7 +122,7 @@ void names_of(const Finding& x) {
   use(x.action, x.basis, x.because, x.bound, x.confidence, x.evidence, x.gain_high_ns, x.gain_low_ns, x.id, x.module,
       x.modules, x.op, x.ops, x.reference, x.rule, x.source, x.text, x.try_it, x.gain_high(), x.gain_low());
 }
-void names_of(const FlopsUtilization& x) { use(x.hfu, x.mfu); }
+void names_of(const FlopsUtilization& x) { use(x.hfu, x.mfu, x.time_ns, x.time_of); }
 void names_of(const GroupRow& x) {
   use(x.calls, x.dtype, x.input_elements, x.keys, x.module, x.op, x.output_elements, x.percent_of_time, x.phase,
       x.scope, x.shapes, x.work_elsewhere, x.figure(""));
@@ -141,6 +141,7 @@ void names_of(const MemoryRow& x) {
 }
 void names_of(const RooflineRow& x) {
   use(x.buffer_bytes, x.calls, x.communication_ns, x.depth, x.exposed_communication_ns, x.fused_bound_time_ns,
+      x.hidden_communication_ns,
       x.fused_bytes, x.imbalance, x.inferred, x.input_shapes, x.kept_memory, x.output_bytes, x.output_shapes,
       x.param_bytes, x.params, x.params_known, x.path, x.peak_memory, x.percent_of_fused, x.self, x.shared_time_ns,
       x.slowest_rank, x.time_max_ns, x.time_median_ns, x.time_min_ns, x.trainable_params, x.type, x.work_share,

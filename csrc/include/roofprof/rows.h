@@ -175,6 +175,9 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> communication_ns;
   // The part of its time in which collectives were under way, whichever module caused them, and no op computed.
   std::optional<std::int64_t> exposed_communication_ns;
+  // The time of the collectives that it and the modules below it caused in which other work ran. It is in neither time
+  // nor lower bound.
+  std::optional<std::int64_t> hidden_communication_ns;
   Figures self;
 
   [[nodiscard]] std::optional<std::int64_t> known_params() const { return if_known(params); }
@@ -237,6 +240,8 @@ struct TokenPhase {
 struct FlopsUtilization {
   double mfu = 0;  // 2 x MACs of forward and backward
   double hfu = 0;  // and of forwards that the backward runs again
+  std::int64_t time_ns = 0;  // that both divide by
+  std::string time_of;       // what that time is: "its wall time"
 };
 
 // How sure a finding is.
