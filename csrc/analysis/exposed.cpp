@@ -63,7 +63,8 @@ std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data) {
     const auto& collective = collectives.collectives[static_cast<std::size_t>(part.collective)];
     const double needed = needed_share(data, collective) * static_cast<double>(part.exposed_ns);
     const auto& backend = collectives.groups[static_cast<std::size_t>(collective.group)].backend;
-    parts.push_back({part.owner.module, part.owner.region, collective.bucket, {part.exposed_ns, std::llround(needed), backend}});
+    parts.push_back(
+        {part.owner.module, part.owner.region, collective.bucket, {part.exposed_ns, std::llround(needed), backend}});
   }
   return parts;
 }

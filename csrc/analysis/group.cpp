@@ -97,7 +97,12 @@ class Groups {
   }
 
   void add_kernels() {
-    for (const auto& bucket : data_.ops) groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
+    const auto only_copy = ops_that_only_copy(data_);
+    for (std::size_t i = 0; i < only_copy.size(); ++i) {
+      const auto& bucket = data_.ops[i];
+      groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
+      if (only_copy[i]) groups_[find(bucket)].device.add_uncounted(bucket.work);
+    }
     for (const auto& kernel : data_.kernels) {
       if (kernel.op.empty()) continue;
       const auto candidates = groups_of(kernel);

@@ -170,7 +170,8 @@ std::string token_words(const TokenPhase& phase) {
   return text + human_bytes(static_cast<double>(phase.weight_bytes)) + " of weights";
 }
 
-// "MFU 31.2%, HFU 41.0%: 2 x MACs a second of the peak in 48.0 ms (its wall time), ..."; of language models and where something was recomputed.
+// "MFU 31.2%, HFU 41.0%: 2 x MACs a second of the peak in 48.0 ms (its wall time), ..."; of language models and where
+// something was recomputed.
 std::string utilization_words(const Report& report) {
   const auto& data = report.data();
   const auto utilization = report.flops_utilization();
