@@ -34,6 +34,7 @@ void add_module_counters(const ProfileData& data, const CounterReader& reader, s
 
 DeviceSums& DeviceSums::operator+=(const DeviceSums& other) {
   kernels = saturating_add(kernels, other.kernels);
+  launches = saturating_add(launches, other.launches);
   op_time_ns = saturating_add(op_time_ns, other.op_time_ns);
   idle_ns = saturating_add(idle_ns, other.idle_ns);
   launched_ns = saturating_add(launched_ns, other.launched_ns);
@@ -55,6 +56,7 @@ void DeviceSums::count_all() { uncounted = uncounted_ns = uncounted_read_bytes =
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
   const bool is_kernel = kernel.kind == KernelKind::kernel;
   DeviceSums sums{.measured = reader.read(kernel)};
+  sums.launches = kernel.instances;
   (is_kernel ? sums.kernels : sums.uncounted) = kernel.instances;
   if (!kernel.op.empty()) sums.op_time_ns = kernel.total_ns;
   sums.launched_ns = kernel.total_ns;

@@ -11,8 +11,9 @@ namespace roofprof {
 // Additive.
 struct DeviceSums {
   std::int64_t kernels = 0;
-  std::int64_t op_time_ns = 0;  // of launches inside ops
-  std::int64_t idle_ns = 0;
+  std::int64_t launches = 0;     // with copies and fills
+  std::int64_t op_time_ns = 0;   // of launches inside ops
+  std::int64_t idle_ns = 0;      // between launches
   std::int64_t launched_ns = 0;  // of all launches
   // Copies and fills, where counters are those of kernels; the bytes of the ops that launched nothing else.
   std::int64_t uncounted = 0;

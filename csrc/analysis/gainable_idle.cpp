@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/idle.h"
 #include "core/median.h"
 
 namespace roofprof {
@@ -11,15 +12,11 @@ namespace {
 // 0-1: a device that is busy for so much of its time has no gaps worth filling.
 constexpr double kNearlyAlwaysBusy = 0.95;
 
-// What torch.profiler adds to a launch while it records shapes, FLOPs and stacks: 4.47 ms for the 161 kernels of a
-// ResNet-50 on an H100 (docs/gpu.md). What a recorder may have caused is no gain.
-constexpr std::int64_t kRecorderOfLaunchNs = 28'000;
-
-std::int64_t recorders_own_ns(const ProfileData& data) {
-  if (!data.imported) return 0;
+// What observing may have caused is no gain.
+std::int64_t observers_own_ns(const ProfileData& data) {
   std::int64_t launches = 0;
-  for (const auto& kernel : data.kernels) launches += kernel.in_graph ? 0 : kernel.instances;
-  return saturating_multiply(launches, kRecorderOfLaunchNs);
+  for (const auto& kernel : data.kernels) launches = saturating_add(launches, kernel.instances);
+  return idle_by_observing(data, launches);
 }
 
 }  // namespace
@@ -42,9 +39,11 @@ std::int64_t device_span_ns(const ProfileData& data, const Figures& total) {
 std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total) {
   const auto busy_ns = total.busy_ns.value_or(0);
   auto idle_ns = idle_between_ns(data, total);
-  if (const auto& bare_ns = data.runs.bare_ns; !bare_ns.empty())
+  if (const auto& bare_ns = data.runs.bare_ns; data.idle_basis != IdleBasis::bare && !bare_ns.empty()) {
     idle_ns = std::min(idle_ns, static_cast<std::int64_t>(median(bare_ns)) - busy_ns);
-  idle_ns -= recorders_own_ns(data);
+  } else {
+    idle_ns -= observers_own_ns(data);
+  }
   const auto rest = (1 / kNearlyAlwaysBusy - 1) * static_cast<double>(busy_ns);
   return static_cast<double>(idle_ns) <= rest ? 0 : idle_ns;
 }

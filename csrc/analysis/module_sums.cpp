@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/rows.h"
+#include "core/idle.h"
 #include "core/median.h"
 
 namespace roofprof {
@@ -94,11 +95,14 @@ std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, con
   return regions;
 }
 
-Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data) {
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data,
+                   std::int64_t ends_ns) {
   Timing timing = sums.times.timing(data.runs.chosen);
   if (data.device_timed && timing.time_ns) {
     timing.of_device = true;
-    if (busy_ns) timing.device = DeviceWait{*busy_ns, sums.device.idle_ns};
+    if (busy_ns) {
+      timing.device = DeviceWait{*busy_ns, sums.device.idle_ns, ends_ns, idle_by_observing(data, sums.device.launches)};
+    }
     timing.host_ns = sums.host_times.at(data.runs.chosen);
   }
   Figures figures = derive_figures(sums.tally, timing, data.ceilings, data.common_error);

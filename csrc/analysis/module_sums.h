@@ -48,7 +48,9 @@ std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, con
                                                     const std::vector<ModuleSums>& inclusive);
 
 // All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor is when
-// the device was idle.
-Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data);
+// the device was idle. `ends_ns`: idle time before the first launch and after the last, where the sums are of all that
+// ran.
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data,
+                   std::int64_t ends_ns = 0);
 
 }  // namespace roofprof

@@ -63,12 +63,13 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   if (!figures.time_ns) return {};
   if (2 * tally.exposed.time_ns > *figures.time_ns) return {BoundKind::network, tally.exposed.backend};
   Bound overhead{BoundKind::overhead, ""};
-  if (timing.device && timing.device->idle_ns > timing.device->busy_ns) return overhead;
+  if (timing.device && timing.device->between_ns - timing.device->by_observing_ns > timing.device->busy_ns) {
+    return overhead;
+  }
   if (!has_work(tally.work)) {
     // Nothing is known of an uncosted op's work, nor of a kernel's that no op launched: such a row is not called
-    // overhead.
-    const bool unknown_work = tally.incomplete || (timing.of_device && *figures.time_ns > 0);
-    return unknown_work ? Bound{} : overhead;
+    // overhead. Nor is one for which a device did nothing and waited no time.
+    return tally.incomplete || timing.of_device ? Bound{} : overhead;
   }
   const bool mostly_outside_ops = figures.op_time_ns && *figures.op_time_ns < *figures.time_ns - *figures.op_time_ns;
   if (!timing.of_device && mostly_outside_ops) return overhead;
@@ -238,8 +239,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.host_time_ns = timing.host_ns;
   if (timing.device) {
     figures.busy_ns = timing.device->busy_ns;
-    figures.idle_ns = timing.device->idle_ns;
-    const auto both = saturating_add(timing.device->busy_ns, timing.device->idle_ns);
+    figures.idle_ns = saturating_add(timing.device->between_ns, timing.device->ends_ns);
+    const auto both = saturating_add(timing.device->busy_ns, *figures.idle_ns);
     if (both > 0) figures.utilization = 100.0 * static_cast<double>(timing.device->busy_ns) / static_cast<double>(both);
   }
   if (const auto time_ns = figures.time_ns.value_or(0); time_ns > 0) {

@@ -72,7 +72,9 @@ struct Tally {
 // How long devices were busy, and idle until they were given more.
 struct DeviceWait {
   std::int64_t busy_ns = 0;
-  std::int64_t idle_ns = 0;
+  std::int64_t between_ns = 0;       // two launches
+  std::int64_t ends_ns = 0;          // before the first one and after the last: of a total
+  std::int64_t by_observing_ns = 0;  // how much of what is between launches may be the observer's
 };
 
 struct Timing {

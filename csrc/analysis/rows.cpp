@@ -428,7 +428,13 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
     if (exists[id]) sums.add(self[id]);
   }
   RooflineRow total;
-  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data);
+  const auto ends_ns = saturating_add(data.idle_before_ns, data.idle_after_ns);
+  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data, ends_ns);
+  if (total.idle_ns) {
+    total.idle_before_ns = data.idle_before_ns;
+    total.idle_between_ns = sums.device.idle_ns;
+    total.idle_after_ns = data.idle_after_ns;
+  }
   copy_facts(data.modules[kModel], total);
   total.path = "total";
   total.type.clear();

@@ -192,7 +192,8 @@ ProfileData within_region(const ProfileData& data, std::string_view region) {
   keep_inside(part.module_counters, inside);
   // Which part of these was the region's is not known.
   part.device_times.clear();
-  part.busy_ns = 0;
+  part.busy_ns = part.idle_before_ns = part.idle_after_ns = part.observing_ns = 0;
+  part.idle_basis = IdleBasis::unsettled;
   part.peak_memory.reset();
   part.alive_at_peak.clear();
   part.memory_timeline = {};

@@ -332,6 +332,12 @@ inline constexpr std::tuple kRowFields{
     figure_entry("hidden_communication", "hidden", Unit::nanoseconds, &RooflineRow::hidden_communication_ns,
                  {.needs = facts::collectives,
                   .legend = {"hidden: its collectives while other work ran, in neither time nor lower bound"}}),
+    figure_entry("idle_before", "idle before", Unit::nanoseconds, &RooflineRow::idle_before_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("idle_between", "idle between", Unit::nanoseconds, &RooflineRow::idle_between_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
+    figure_entry("idle_after", "idle after", Unit::nanoseconds, &RooflineRow::idle_after_ns,
+                 {.needs = facts::time | facts::device | facts::intervals}),
 };
 
 // The fields of a group that are neither keys nor figures.

@@ -49,6 +49,8 @@ inline constexpr auto names_of_enum<Counter> = kCounterNames;
 template <>
 inline constexpr auto names_of_enum<CounterRanges> = kCounterRangeNames;
 template <>
+inline constexpr auto names_of_enum<IdleBasis> = kIdleBasisNames;
+template <>
 inline constexpr auto names_of_enum<EventKind> = kEventKindNames;
 template <>
 inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;

@@ -412,6 +412,10 @@ void for_each_member(Of<ProfileData>, Visitor&& visit) {
   visit("crossings_known", &ProfileData::crossings_known, Written::unless_default);
   visit("device_timed", &ProfileData::device_timed, Written::always);
   visit("busy_ns", &ProfileData::busy_ns, Written::always);
+  visit("idle_before_ns", &ProfileData::idle_before_ns, Written::unless_default);
+  visit("idle_after_ns", &ProfileData::idle_after_ns, Written::unless_default);
+  visit("idle_basis", &ProfileData::idle_basis, Written::unless_default);
+  visit("observing_ns", &ProfileData::observing_ns, Written::unless_default);
   visit("compute_capability", &ProfileData::compute_capability, Written::always);
   visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
   visit("collectives", &ProfileData::collectives, Written::unless_default);

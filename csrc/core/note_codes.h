@@ -141,6 +141,9 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Devices
     {"tensor-float", NoteLevel::info, "Products of fp32 ran in TF32, as their kernels' names say."},
     {"simulated-device", NoteLevel::attention, "No GPU ran: its figures come from simulated libraries."},
+    {"idle-without-observing", NoteLevel::info,
+     "What observing adds to a launch was measured and taken off the device's idle time: how much."},
+    {"idle-as-seen", NoteLevel::info, "The device's idle time is as recorded: the cost of observing is in it."},
     {"replayed", NoteLevel::info, "What the device did was read from a file of recorded data."},
     {"not-recorded", NoteLevel::warning, "What the device did could not be written to the file asked for."},
     {"device-lost", NoteLevel::warning, "The device failed; what was recorded before is kept."},

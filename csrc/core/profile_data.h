@@ -251,12 +251,22 @@ struct CompiledKernel {
 // The busy and idle time of devices for a module, in the run that the rows come from.
 struct DeviceTime {
   ModuleId module = kModel;
-  std::int64_t busy_ns = 0;       // union of its subtree's intervals, devices added up: not additive
-  std::int64_t idle_ns = 0;       // a device ran nothing until a launch of the module itself began: additive
+  std::int64_t busy_ns = 0;  // union of its subtree's intervals, devices added up: not additive
+  // Between two launches: a device ran nothing until one of the module itself began. Additive.
+  std::int64_t idle_ns = 0;
   std::int64_t self_busy_ns = 0;  // union of the intervals of the module's own launches, devices added up
 
   bool operator==(const DeviceTime&) const = default;
 };
+
+// How the idle time of a device came to be known.
+enum class IdleBasis : std::uint8_t {
+  unsettled,  // no device was traced; or an older report's, as recorded: before and after are in the modules' times
+  bare,       // of the calls without any observer: their median time less the busy time
+  observing,  // as recorded, without what a launch was found to cost while it is observed
+  seen        // as recorded: the observer's own time is in it
+};
+inline constexpr std::array<std::string_view, 4> kIdleBasisNames = {"", "bare", "observing", "seen"};
 
 // Counters of a module's own launches, where whole modules were the ranges.
 struct ModuleCounters {
@@ -376,7 +386,11 @@ struct ProfileData : RunInfo {
   std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
   std::vector<CompiledKernel> compiled_kernels;  // longest total first; empty: nobody asked
   std::vector<DeviceTime> device_times;
-  std::int64_t busy_ns = 0;  // union of all intervals, devices added up
+  std::int64_t busy_ns = 0;         // union of all intervals, devices added up
+  std::int64_t idle_before_ns = 0;  // until the first launch of each device
+  std::int64_t idle_after_ns = 0;   // after its last one
+  IdleBasis idle_basis = IdleBasis::unsettled;
+  std::int64_t observing_ns = 0;  // what observing adds to a launch, where that was measured and taken off
   std::vector<ModuleCounters> module_counters;
   std::vector<CounterSource> counters;  // what was asked of the hardware and what was got; empty: nothing was asked
   CounterRanges counter_ranges = CounterRanges::kernels;

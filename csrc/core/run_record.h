@@ -46,7 +46,9 @@ struct TorchNn {
 // The facts about a device that the traces of the passes do not hold.
 struct DeviceFacts {
   bool simulated = false;
-  std::string compute_capability;  // "9.0"; empty: not known
+  bool by_host_clock = true;                 // false: its times are of a simulated clock, or of another time
+  std::optional<std::int64_t> observing_ns;  // what observing adds to a launch; empty: it was not measured
+  std::string compute_capability;            // "9.0"; empty: not known
   bool counters_wanted = false;
   std::optional<CounterTrace> counters;
   std::vector<Note> notes;  // of what could not be collected

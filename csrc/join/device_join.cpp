@@ -21,9 +21,14 @@ namespace {
 
 void append(Intervals& to, const Intervals& from) { to.insert(to.end(), from.begin(), from.end()); }
 
+bool is_copy_to_host(const KernelRecord& record) {
+  return record.kind == KernelKind::copy && (record.to == Memory::pageable || record.to == Memory::pinned);
+}
+
 class Timeline {
  public:
-  explicit Timeline(const std::vector<Module>& modules) : modules_(modules), times_(modules.size()) {
+  Timeline(const std::vector<Module>& modules, std::int64_t observing_ns)
+      : modules_(modules), observing_ns_(observing_ns), times_(modules.size()) {
     for (std::size_t id = 0; id < times_.size(); ++id) times_[id].module = static_cast<ModuleId>(id);
   }
 
@@ -34,20 +39,30 @@ class Timeline {
 
   DeviceTimeline take() {
     std::erase_if(times_, [](const DeviceTime& time) { return time.busy_ns == 0 && time.idle_ns == 0; });
-    return {std::move(times_), busy_ns_};
+    return {std::move(times_), busy_ns_, before_ns_, after_ns_};
   }
 
  private:
   DeviceTime& at(ModuleId module) { return times_[static_cast<std::size_t>(module)]; }
 
   void add_idle(const std::vector<Launch>& by_start, const DeviceTrace& trace) {
-    std::int64_t worked_until = trace.start_ns > 0 ? trace.start_ns : by_start.front().record->start_ns;
+    const auto first_ns = by_start.front().record->start_ns;
+    if (trace.start_ns > 0) before_ns_ += std::max<std::int64_t>(first_ns - trace.start_ns - observing_ns_, 0);
+    std::int64_t worked_until = first_ns;
+    std::int64_t late_launches = -1;  // since the last gap; the first launch ends none
+    bool host_waited = false;         // for the copy before
     for (const auto& launch : by_start) {
       const std::int64_t gap = launch.record->start_ns - worked_until;
-      if (gap > 0) at(launch.owner->owner.module).idle_ns += gap;
+      late_launches = host_waited ? 1 : late_launches + 1;
+      if (gap > 0) {
+        const auto late_ns = saturating_multiply(late_launches, observing_ns_);
+        at(launch.owner->owner.module).idle_ns += std::max<std::int64_t>(gap - late_ns, 0);
+        late_launches = 0;
+      }
+      host_waited = is_copy_to_host(*launch.record);
       worked_until = std::max(worked_until, launch.record->end_ns);
     }
-    if (trace.end_ns > worked_until) at(kModel).idle_ns += trace.end_ns - worked_until;
+    if (trace.end_ns > worked_until) after_ns_ += trace.end_ns - worked_until;
   }
 
   // Parents stand before children, so one walk from the end carries every subtree's intervals up.
@@ -74,16 +89,20 @@ class Timeline {
   }
 
   const std::vector<Module>& modules_;
+  const std::int64_t observing_ns_;
   std::vector<DeviceTime> times_;
   std::int64_t busy_ns_ = 0;
+  std::int64_t before_ns_ = 0;
+  std::int64_t after_ns_ = 0;
 };
 
 }  // namespace
 
-DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules) {
+DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules,
+                               std::int64_t observing_ns) {
   std::map<std::uint32_t, std::vector<Launch>> by_device;
   for (const auto& launch : launches.in_order) by_device[launch.record->device].push_back(launch);
-  Timeline timeline(modules);
+  Timeline timeline(modules, observing_ns);
   for (auto& [device, by_start] : by_device) {
     // If several start together, the first one launched ended the gap.
     std::stable_sort(by_start.begin(), by_start.end(),
@@ -91,6 +110,13 @@ DeviceTimeline device_timeline(const Launches& launches, const std::vector<Modul
     timeline.add_device(by_start, *launches.trace);
   }
   return timeline.take();
+}
+
+DeviceTrace within_pass(DeviceTrace trace, Pass& pass) {
+  if (trace.start_ns == 0) return trace;
+  trace.start_ns -= std::exchange(pass.trace_start_ns, 0);
+  trace.end_ns = trace.start_ns + pass.wall_ns;
+  return trace;
 }
 
 namespace {
@@ -219,7 +245,8 @@ void check_traces(std::size_t traces, const Runs& runs) {
 }  // namespace
 
 ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>& traces,
-                        const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters) {
+                        const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters,
+                        std::int64_t observing_ns) {
   check_traces(traces.size(), data.runs);
   check_owners(owners, data.modules.size(), data.ops.size());
   std::vector<Launches> launches;
@@ -230,9 +257,13 @@ ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>&
 
   data.device_timed = true;
   auto kernels = kernel_buckets(shown);
-  auto timeline = device_timeline(shown, data.modules);
+  auto timeline = device_timeline(shown, data.modules, observing_ns);
   data.device_times = std::move(timeline.modules);
   data.busy_ns = timeline.busy_ns;
+  data.idle_before_ns = timeline.before_ns;
+  data.idle_after_ns = timeline.after_ns;
+  data.idle_basis = observing_ns > 0 ? IdleBasis::observing : IdleBasis::seen;
+  data.observing_ns = observing_ns;
   data.times = device_module_times(std::move(data.times), launches, data.ops, data.modules);
   data.ops = ops_timed_by(kernels.buckets, std::move(data.ops));
   data.dropped_records = saturating_add(data.dropped_records, shown.trace->dropped + shown.incomplete());

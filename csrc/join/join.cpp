@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/idle.h"
 #include "core/note_codes.h"
 #include "core/phrases.h"
 #include "join/attribution.h"
@@ -18,6 +19,20 @@
 
 namespace roofprof {
 namespace {
+
+void note_idle(ProfileData& data, const DeviceFacts& device) {
+  if (data.imported || !device.by_host_clock) return;  // which is said elsewhere
+  if (data.idle_basis == IdleBasis::observing) {
+    add_note(data.notes, "idle-without-observing",
+             "idle time of the device is without what observing adds to a launch, " +
+                 fixed_text(static_cast<double>(data.observing_ns) * 1e-3, 1) +
+                 " us as it was measured here on small ones; launches with more ops around them cost more");
+  } else if (data.idle_basis == IdleBasis::seen) {
+    add_note(data.notes, "idle-as-seen",
+             "idle time of the device is as recorded, and what observing costs is in it: what that is could not be "
+             "measured");
+  }
+}
 
 ProfileData with_traces(ProfileData data, const RunRecord& observed, const DeviceFacts& device,
                         const std::vector<LaunchOwner>& owners) {
@@ -32,7 +47,11 @@ ProfileData with_traces(ProfileData data, const RunRecord& observed, const Devic
   for (const auto& pass : observed.timed) traces.push_back(pass.device.get());
   if (std::ranges::find(traces, nullptr) != traces.end()) return without_times_of_parts(std::move(data));
   data.compute_capability = device.compute_capability;
-  data = with_tensor_float(with_device(std::move(data), traces, owners, device.counters));
+  const bool bare = device.by_host_clock && !data.runs.bare_ns.empty();
+  data = with_tensor_float(
+      with_device(std::move(data), traces, owners, device.counters, bare ? 0 : device.observing_ns.value_or(0)));
+  if (bare) data = at_bare_speed(std::move(data));
+  note_idle(data, device);
   const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
   data.events = with_launches(std::move(data.events), chosen, owners);
   data.collectives = with_kernels_of_collectives(std::move(data.collectives), data.ops,

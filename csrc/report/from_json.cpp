@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/idle.h"
 #include "core/json/file.h"
 #include "core/json/members.h"
 #include "core/profile_data.h"
@@ -46,6 +47,7 @@ std::shared_ptr<const ProfileData> read_data(std::string_view text) {
   JsonReader json(text);
   read_value(json, *data);
   json.finish();
+  *data = with_settled_idle(std::move(*data));
   return data;
 }
 

@@ -10,6 +10,7 @@
 
 #include "analysis/rows.h"
 #include "analysis/whole/analysis.h"
+#include "core/idle.h"
 #include "core/median.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
@@ -196,12 +197,37 @@ std::string machine_words(const Report& report) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// "; device busy for 1.20 ms, 45.2%"; empty where none was traced.
+// What busy and idle time add up to.
+std::string_view words_of(IdleBasis basis) {
+  switch (basis) {
+    case IdleBasis::bare:
+      return " of a bare call";
+    case IdleBasis::observing:
+      return " without what observing adds";
+    case IdleBasis::seen:
+    case IdleBasis::unsettled:
+      break;
+  }
+  return " as recorded";
+}
+
+// "; device busy for 5.66 ms of 6.12 ms of a bare call (92.5%)"; empty where none was traced.
 std::string device_words(const Report& report) {
+  const ProfileData& data = report.data();
   const RooflineRow& total = report.total();
-  if (!total.busy_ns || !total.utilization) return "";
-  return fmt::format("; device busy for {}, {} of its time", human_time(static_cast<double>(*total.busy_ns)),
-                     human_percent(*total.utilization));
+  if (!total.busy_ns || !total.idle_ns || !total.utilization) return "";
+  const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
+  const auto both = saturating_add(*total.busy_ns, *total.idle_ns);
+  const auto devices = std::max<std::int64_t>(devices_of(data), 1);
+  const bool several = devices > 1;
+  std::string text = fmt::format("; {} busy for {} of {}{}{} ({})", several ? "devices" : "device",
+                                 time(*total.busy_ns), several ? fmt::format("{} x ", devices) : "",
+                                 time(both / devices), words_of(data.idle_basis), human_percent(*total.utilization));
+  const auto before = total.wall_ns.value_or(0) - both;
+  const bool launched_before =
+      !several && std::ranges::find(data.notes, "launched-before", &Note::code) != data.notes.end();
+  if (launched_before && before > 0) text += fmt::format(", the other {} with earlier launches", time(before));
+  return text;
 }
 
 // ", predicted: 12.3 ms (80% of models: 10.9 ms to 14.1 ms); under autocast in fp16"

@@ -1,12 +1,18 @@
 #include "run/device_passes.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -17,9 +23,11 @@
 #include "core/device_kind.h"
 #include "core/forks.h"
 #include "join/counter_join.h"
+#include "join/device_join.h"
 #include "machine/cpu/environment.h"
 #include "machine/gpu/environment.h"
 #include "machine/gpu/target.h"
+#include "run/observing_cost.h"
 
 namespace roofprof {
 namespace {
@@ -211,8 +219,14 @@ Pass DevicePasses::stop(observe::Session& session, bool raised) {
   auto pass = session.stop();
   const auto ticks = static_cast<double>(trace_started_ - session.started());
   pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
-  pass.device = stop_tracing();
+  pass.device = within(stop_tracing(), pass);
   return pass;
+}
+
+// What the collector does before and after the pass is no time of it.
+std::shared_ptr<const DeviceTrace> DevicePasses::within(std::shared_ptr<const DeviceTrace> trace, Pass& pass) const {
+  if (trace == nullptr || collector_ == nullptr || !collector_->by_host_clock()) return trace;
+  return std::make_shared<const DeviceTrace>(within_pass(*trace, pass));
 }
 
 bool DevicePasses::may_count() const { return counters_ != Counters::off && collector_ != nullptr && lost_.empty(); }
@@ -249,16 +263,103 @@ void DevicePasses::count(observe::Session& session, std::optional<ModuleId> base
   }
 }
 
-std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed) const {
+namespace {
+
+// Launches whose cost under observation is held against their bare one: small, so that the host is what they wait for.
+class SmallLaunches {
+ public:
+  static constexpr int kLaunches = 50;
+
+  explicit SmallLaunches(const std::string& device)
+      : square_(at::ones({16, 16}, at::TensorOptions().device(c10::Device(device)))),
+        images_(at::ones({1, 8, 8, 8}, square_.options())),
+        filters_(at::ones({8, 8, 3, 3}, square_.options())) {}
+
+  void add() {
+    for (int i = 0; i < kLaunches; ++i) square_.add_(1);
+  }
+  void multiply() const {
+    for (int i = 0; i < kLaunches; ++i) at::linear(square_, square_);
+  }
+  void convolve() const {
+    for (int i = 0; i < kLaunches; ++i) at::conv2d(images_, filters_);
+  }
+
+ private:
+  at::Tensor square_, images_, filters_;
+};
+
+bool convolves(const std::vector<Pass>& timed) {
+  return std::ranges::any_of(timed, [](const Pass& pass) {
+    return std::ranges::any_of(pass.ops, [](const auto& op) { return op.op.starts_with("aten::conv"); });
+  });
+}
+
+// Returns what observing adds to the launches that `launch` makes; 0 where that could not be traced.
+std::int64_t measure_observing(const std::string& device, const std::function<void()>& launch) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kRounds = 3;
+  DevicePasses passes(device, Counters::off);
+  const auto session = std::make_shared<observe::Session>();
+  launch();  // what comes with the first time is not asked for
+  const auto bare = [&] {
+    passes.synchronize();
+    const auto start = Clock::now();
+    launch();
+    passes.synchronize();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  };
+  const auto observed = [&]() -> run::TimedLaunches {
+    passes.start(*session, kModel);
+    const auto end = c10::make_scope_exit([&] {
+      if (session->active()) passes.stop(*session, /*raised=*/true);
+    });
+    launch();
+    const auto pass = passes.stop(*session);
+    return {pass.wall_ns, pass.device == nullptr ? 0 : std::ssize(pass.device->records)};
+  };
+  return run::added_to_a_launch(kRounds, bare, observed);
+}
+
+// Returns what observing adds to a launch on the device, by the dearest kind of small launches that the program makes;
+// empty where it cannot be measured. A process measures it once for each kind.
+std::optional<std::int64_t> observing_ns(const std::string& device, bool with_convolutions) {
+  static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);
+  static auto* known = new std::map<std::pair<std::string, bool>, std::int64_t>;
+  const std::lock_guard lock(mutex);
+  const auto found = known->find({device, with_convolutions});
+  if (found != known->end()) return found->second;
+  // A mode of torch's would take the launches for the program's own.
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return std::nullopt;
+  try {
+    const at::NoGradGuard no_grad;
+    SmallLaunches small(device);
+    auto longest =
+        std::max(measure_observing(device, [&] { small.add(); }), measure_observing(device, [&] { small.multiply(); }));
+    if (with_convolutions) longest = std::max(longest, measure_observing(device, [&] { small.convolve(); }));
+    if (longest == 0) return std::nullopt;
+    return known->emplace(std::pair(device, with_convolutions), longest).first->second;
+  } catch (const std::exception&) {  // the report says that it is not known
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<DeviceFacts> DevicePasses::facts(const std::vector<Pass>& timed, bool has_bare) const {
   if (device_.empty()) return std::nullopt;
   DeviceFacts facts;
   facts.simulated = collector_ != nullptr && collector_->simulated();
+  facts.by_host_clock = collector_ == nullptr || collector_->by_host_clock();
   facts.counters_wanted = counters_ != Counters::off;
   facts.counters = counted_;
   facts.notes = notes_;
   // A device that was not traced may not answer.
   if (timed.empty() || !std::ranges::all_of(timed, [](const auto& pass) { return pass.device != nullptr; })) {
     return facts;
+  }
+  if (!has_bare && facts.by_host_clock && !facts.simulated && lost_.empty()) {
+    facts.observing_ns = observing_ns(device_, convolves(timed));
   }
   if (const auto gpu = gpu_facts(c10::Device(device_)); gpu && gpu->compute_major > 0) {
     facts.compute_capability = std::to_string(gpu->compute_major) + "." + std::to_string(gpu->compute_minor);

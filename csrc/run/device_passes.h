@@ -51,8 +51,9 @@ class DevicePasses {
   // Notes why no counters are read, where they would be.
   void leave_out_counters(const std::string& why);
 
-  // Returns the facts after all passes have ended; empty where the device is not traced.
-  std::optional<DeviceFacts> facts(const std::vector<Pass>& timed) const;
+  // Returns the facts after all passes have ended; empty where the device is not traced. Without bare calls
+  // (`has_bare`), which tell what observing costs, that is measured now, on the device: tens of ms, once in a process.
+  std::optional<DeviceFacts> facts(const std::vector<Pass>& timed, bool has_bare) const;
 
  private:
   class DeviceLock;
@@ -60,6 +61,7 @@ class DevicePasses {
   bool may_count() const;
   LaunchMarker* start_tracing();
   std::shared_ptr<const DeviceTrace> stop_tracing();
+  std::shared_ptr<const DeviceTrace> within(std::shared_ptr<const DeviceTrace> trace, Pass& pass) const;
   void note(NoteCode code, const std::string& what, const std::string& why);
 
   std::string device_;  // empty: none that is traced

@@ -177,7 +177,7 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   observed.more_regions = session.regions().refused();
   observed.launches = session.launches().keys();
   observed.others = session.others().all();
-  observed.on_device = run.device().facts(observed.timed);
+  observed.on_device = run.device().facts(observed.timed, !runs.bare_ns.empty());
   return make_report(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
 }
 

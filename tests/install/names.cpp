@@ -142,11 +142,12 @@ void names_of(const MemoryRow& x) {
 }
 void names_of(const RooflineRow& x) {
   use(x.buffer_bytes, x.calls, x.communication_ns, x.depth, x.exposed_communication_ns, x.fused_bound_time_ns,
-      x.hidden_communication_ns, x.fused_bytes, x.imbalance, x.inferred, x.input_shapes, x.kept_memory, x.output_bytes,
-      x.output_shapes, x.param_bytes, x.params, x.params_known, x.path, x.peak_memory, x.percent_of_fused, x.self,
-      x.shared_time_ns, x.slowest_rank, x.time_max_ns, x.time_median_ns, x.time_min_ns, x.trainable_params, x.type,
-      x.work_share, x.figure(""), x.known_buffer_bytes(), x.known_param_bytes(), x.known_params(),
-      x.known_trainable_params());
+      x.fused_bytes, x.hidden_communication_ns, x.idle_after_ns, x.idle_before_ns, x.idle_between_ns, x.imbalance,
+      x.inferred, x.input_shapes, x.kept_memory, x.output_bytes, x.output_shapes, x.param_bytes, x.params,
+      x.params_known, x.path, x.peak_memory, x.percent_of_fused, x.self, x.shared_time_ns, x.slowest_rank,
+      x.time_max_ns, x.time_median_ns, x.time_min_ns, x.trainable_params, x.type, x.work_share, x.figure(""),
+      x.known_buffer_bytes(), x.known_param_bytes(), x.known_params(), x.known_trainable_params(), x.idle_after(),
+      x.idle_before(), x.idle_between());
 }
 void names_of(const Siblings& x) {
   use(x.count, x.name, x.paths, x.rows, x.slowest, x.slowest_ratio, x.spread, x.mean());

@@ -93,6 +93,10 @@ struct RankMerger::Merged {
   std::int64_t dropped_records = 0, unattributed_kernels = 0;
   bool bypass_sought = true;
   bool crossings_known = true;
+  std::int64_t idle_before_ns = 0;
+  std::int64_t idle_after_ns = 0;
+  IdleBasis idle_basis = IdleBasis::unsettled;  // the one with most of the observer in it
+  std::int64_t observing_ns = 0;
   std::vector<Note> notes;
   std::map<std::string, std::int64_t> notes_left_out;
   std::vector<KeptReport> kept;
@@ -167,6 +171,10 @@ void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
   peak.add(data.peak_memory);
   most_memory = std::max(most_memory, data.peak_memory.value_or(0));
   busy.add(data.busy_ns);
+  idle_before_ns = saturating_add(idle_before_ns, data.idle_before_ns);
+  idle_after_ns = saturating_add(idle_after_ns, data.idle_after_ns);
+  idle_basis = std::max(idle_basis, data.idle_basis);
+  observing_ns = std::max(observing_ns, data.observing_ns);
   expected = std::max(expected, number_in(data.environment, "world_size").value_or(0));
   values[0].ranks[data.model].push_back(rank);
   values[1].ranks[text_in(data.environment, "torch")].push_back(rank);
@@ -375,6 +383,10 @@ ProfileData RankMerger::finish() {
   data.alive_at_peak.clear();  // of one rank
   data.memory_timeline = {};
   data.busy_ns = merged->busy.value().value_or(0);
+  data.idle_before_ns = merged->idle_before_ns;
+  data.idle_after_ns = merged->idle_after_ns;
+  data.idle_basis = merged->idle_basis;
+  data.observing_ns = merged->observing_ns;
   if (!merged->other_roofs.empty()) data.ceilings = {};
   data.unobserved = merged->unobserved;
   data.dropped_records = merged->dropped_records;

@@ -47,6 +47,12 @@ class CuptiCollector final : public DeviceCollector {
   CuptiCollector() : tracer_(api(), [this] { synchronize(); }) {}
 
   bool simulated() const override { return api().simulated; }
+  bool by_host_clock() const override {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    const auto theirs = api().real_time();
+    const auto ours = machines_real_time();
+    return (theirs > ours ? theirs - ours : ours - theirs) < kSecond;
+  }
 
   void synchronize() override { cuda::synchronize_all(cuda::driver()); }
 

@@ -29,6 +29,8 @@ class DeviceCollector {
 
   // Returns whether the device is a fake, as in tests: no hardware ran.
   virtual bool simulated() const { return false; }
+  // Returns whether its records' times pass as the host's do; false: they are simulated, or of another time.
+  virtual bool by_host_clock() const { return true; }
   // Waits for all launches on all devices. Throws CollectorError where a device is lost.
   virtual void synchronize() = 0;
 

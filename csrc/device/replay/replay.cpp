@@ -144,6 +144,7 @@ class Recording final : public DeviceCollector {
       : inner_(std::move(inner)), path_(std::move(path)) {}
 
   bool simulated() const override { return inner_->simulated(); }
+  bool by_host_clock() const override { return inner_->by_host_clock(); }
   void synchronize() override { inner_->synchronize(); }
   void start_tracing() override { inner_->start_tracing(); }
   LaunchMarker* marker() override { return inner_->marker(); }
@@ -188,6 +189,7 @@ class Replaying final : public DeviceCollector {
     }
   }
 
+  bool by_host_clock() const override { return false; }
   void synchronize() override {}
 
   void start_tracing() override {

@@ -73,7 +73,7 @@ struct Figures {
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
-  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began
+  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began; of the total all of it
   std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
@@ -183,12 +183,21 @@ struct RooflineRow : Figures {
   // The time of the collectives that it and the modules below it caused in which other work ran. It is in neither time
   // nor lower bound.
   std::optional<std::int64_t> hidden_communication_ns;
+  // Only of the total, whose idle time is their sum: on each device until its first launch, between launches, and after
+  // the last one. A row's idle time is between launches alone.
+  std::optional<std::int64_t> idle_before_ns;
+  std::optional<std::int64_t> idle_between_ns;
+  std::optional<std::int64_t> idle_after_ns;
   Figures self;
 
   [[nodiscard]] std::optional<std::int64_t> known_params() const { return if_known(params); }
   [[nodiscard]] std::optional<std::int64_t> known_trainable_params() const { return if_known(trainable_params); }
   [[nodiscard]] std::optional<std::int64_t> known_param_bytes() const { return if_known(param_bytes); }
   [[nodiscard]] std::optional<std::int64_t> known_buffer_bytes() const { return if_known(buffer_bytes); }
+
+  [[nodiscard]] detail::Nanoseconds idle_before() const { return detail::duration_of(idle_before_ns); }
+  [[nodiscard]] detail::Nanoseconds idle_between() const { return detail::duration_of(idle_between_ns); }
+  [[nodiscard]] detail::Nanoseconds idle_after() const { return detail::duration_of(idle_after_ns); }
 
   // Takes the names of Figures::figure, "calls", "params" and its like, and "self_time_ns" for self.time_ns.
   // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method)

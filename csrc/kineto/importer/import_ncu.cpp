@@ -46,7 +46,8 @@ Report import_ncu(const ncu::Output& output, const std::optional<Ceilings>& roof
   give_roofs(observed, roofs, "ncu's table");
   auto data = join(std::move(observed));
   data.device_times.clear();  // how long the device was busy between them is not known
-  data.busy_ns = 0;
+  data.busy_ns = data.idle_before_ns = data.idle_after_ns = 0;
+  data.idle_basis = IdleBasis::unsettled;
   return make_report(std::make_shared<const ProfileData>(std::move(data)), {});
 }
 

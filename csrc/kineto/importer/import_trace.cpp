@@ -77,7 +77,7 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
   for (auto& tokens : data.token_calls) {
     for (auto* sum : {&tokens.calls, &tokens.sequences, &tokens.tokens}) divide.count(*sum);
   }
-  divide.time(data.busy_ns);
+  for (auto* sum : {&data.busy_ns, &data.idle_before_ns, &data.idle_after_ns}) divide.time(*sum);
   for (auto& collective : data.collectives.collectives) {
     for (auto* calls : {&collective.calls, &collective.timed_calls}) divide.count(*calls);
     for (auto* time : {&collective.time_ns, &collective.exposed_ns}) divide.time(*time);

@@ -29,7 +29,8 @@ using namespace std::chrono_literals;
   of(path) of(type) of(depth) of(calls) of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory)        \
       of(kept_memory) of(fused_bytes) of(fused_bound_time_ns) of(percent_of_fused) of(shared_time_ns) of(inferred) \
           of(work_share) of(time_min_ns) of(time_median_ns) of(time_max_ns) of(slowest_rank) of(imbalance)         \
-              of(communication_ns) of(exposed_communication_ns) of(hidden_communication_ns)
+              of(communication_ns) of(exposed_communication_ns) of(hidden_communication_ns) of(idle_before_ns)     \
+                  of(idle_between_ns) of(idle_after_ns)
 #define GROUP_FIELDS(of) of(calls) of(input_elements) of(output_elements) of(percent_of_time)
 #define KERNEL_FIELDS(of)                                                                                             \
   of(name) of(kind) of(copied) of(module) of(phase) of(scope) of(op) of(grid) of(block) of(device) of(in_graph)       \

@@ -167,7 +167,7 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
     EXPECT_TRUE(row.dram_bytes || row.kernel_count == 0) << row.path;
   }
   EXPECT_EQ(report.total().time_ns.value_or(0), sum("total", &Figures::time_ns));
-  EXPECT_EQ(report.total().idle_ns.value_or(0), sum("total", &Figures::idle_ns));
+  EXPECT_EQ(report.total().idle_between_ns.value_or(0), sum("total", &Figures::idle_ns));
   EXPECT_EQ(report.total().kernel_count, sum("total", &Figures::kernel_count));
   EXPECT_EQ(report.total().dram_bytes.value_or(0), sum("total", &Figures::dram_bytes));
 }

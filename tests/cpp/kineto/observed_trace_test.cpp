@@ -34,7 +34,7 @@ void expect_additive(const testing::Derived& report) {
   }
   for (const auto& kernel : report.kernels()) kernel_time += kernel.total_ns;
   EXPECT_EQ(time, report.total().time_ns.value_or(0));
-  EXPECT_EQ(idle, report.total().idle_ns.value_or(0));
+  EXPECT_EQ(idle, report.total().idle_between_ns.value_or(0));
   EXPECT_EQ(flops, report.total().flops);
   EXPECT_EQ(kernels, report.total().kernel_count.value_or(0));
   if (report.data().device_timed) {
