@@ -1,6 +1,8 @@
 #include "analysis/device_sums.h"
 
 #include <set>
+#include <string_view>
+#include <utility>
 
 namespace roofprof {
 
@@ -16,7 +18,7 @@ void add_module_counters(const ProfileData& data, const CounterReader& reader, s
   std::vector<bool> counted(sums.size());
   for (auto& module : sums) {
     module.measured = reader.nothing();
-    module.uncounted = 0;
+    module.count_all();
   }
   for (const auto& range : data.module_counters) {
     const auto id = static_cast<std::size_t>(range.owner.module);
@@ -24,7 +26,7 @@ void add_module_counters(const ProfileData& data, const CounterReader& reader, s
     counted[id] = true;
   }
   for (std::size_t id = 0; id < sums.size(); ++id) {
-    if (!counted[id] && sums[id].kernels > 0) sums[id].measured = {{}, {}, {}, {}};
+    if (!counted[id] && sums[id].kernels > 0) sums[id].measured = kNotMeasured;
   }
 }
 
@@ -35,18 +37,47 @@ DeviceSums& DeviceSums::operator+=(const DeviceSums& other) {
   launches = saturating_add(launches, other.launches);
   op_time_ns = saturating_add(op_time_ns, other.op_time_ns);
   idle_ns = saturating_add(idle_ns, other.idle_ns);
+  launched_ns = saturating_add(launched_ns, other.launched_ns);
   uncounted = saturating_add(uncounted, other.uncounted);
+  uncounted_ns = saturating_add(uncounted_ns, other.uncounted_ns);
+  uncounted_read_bytes = saturating_add(uncounted_read_bytes, other.uncounted_read_bytes);
+  uncounted_write_bytes = saturating_add(uncounted_write_bytes, other.uncounted_write_bytes);
   measured += other.measured;
   return *this;
 }
 
+void DeviceSums::add_uncounted(const Work& work) {
+  uncounted_read_bytes = saturating_add(uncounted_read_bytes, work.read_bytes);
+  uncounted_write_bytes = saturating_add(uncounted_write_bytes, work.write_bytes);
+}
+
+void DeviceSums::count_all() { uncounted = uncounted_ns = uncounted_read_bytes = uncounted_write_bytes = 0; }
+
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
   const bool is_kernel = kernel.kind == KernelKind::kernel;
-  return {.kernels = is_kernel ? kernel.instances : 0,
-          .launches = kernel.instances,
-          .op_time_ns = kernel.op.empty() ? 0 : kernel.total_ns,
-          .uncounted = is_kernel ? 0 : kernel.instances,
-          .measured = reader.read(kernel)};
+  DeviceSums sums{.measured = reader.read(kernel)};
+  sums.launches = kernel.instances;
+  (is_kernel ? sums.kernels : sums.uncounted) = kernel.instances;
+  if (!kernel.op.empty()) sums.op_time_ns = kernel.total_ns;
+  sums.launched_ns = kernel.total_ns;
+  if (!is_kernel) sums.uncounted_ns = kernel.total_ns;
+  return sums;
+}
+
+std::vector<bool> ops_that_only_copy(const ProfileData& data) {
+  using Op = std::pair<Owner, std::string_view>;
+  std::set<Op> copy;
+  std::set<Op> compute;  // of one name with other shapes, too: which of them launched is not always known
+  for (const auto& kernel : data.kernels) {
+    (kernel.kind == KernelKind::kernel ? compute : copy).emplace(kernel.owner, kernel.op);
+  }
+  std::vector<bool> only_copy;
+  only_copy.reserve(data.ops.size());
+  for (const auto& op : data.ops) {
+    const Op key(op.owner, op.op);
+    only_copy.push_back(copy.contains(key) && !compute.contains(key));
+  }
+  return only_copy;
 }
 
 std::vector<DeviceSums> device_sums(const ProfileData& data) {
@@ -54,6 +85,10 @@ std::vector<DeviceSums> device_sums(const ProfileData& data) {
   std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{.measured = reader.nothing()});
   for (const auto& kernel : data.kernels)
     sums[static_cast<std::size_t>(kernel.owner.module)] += sums_of(kernel, reader);
+  const auto only_copy = ops_that_only_copy(data);
+  for (std::size_t i = 0; i < only_copy.size(); ++i) {
+    if (only_copy[i]) sums[static_cast<std::size_t>(data.ops[i].owner.module)].add_uncounted(data.ops[i].work);
+  }
   for (const auto& time : data.device_times) sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;
   if (data.counter_ranges == CounterRanges::modules) add_module_counters(data, reader, sums);
   return sums;
@@ -70,15 +105,25 @@ void add_device_figures(const DeviceSums& sums, Figures& figures) {
   figures.kernel_count = sums.kernels;
   if (sums.kernels == 0 && sums.uncounted > 0) return;  // it moved bytes that were not counted
   figures.dram_bytes = measured.dram_bytes;
+  figures.dram_read_bytes = measured.dram_read_bytes;
+  figures.dram_write_bytes = measured.dram_write_bytes;
   figures.l2_bytes = measured.l2_bytes;
   figures.l1_bytes = measured.l1_bytes;
   figures.executed_flops = measured.executed_flops;
   figures.dram_intensity = ratio(figures.leading_operations(), figures.dram_bytes);
   figures.l2_intensity = ratio(figures.leading_operations(), figures.l2_bytes);
   figures.l1_intensity = ratio(figures.leading_operations(), figures.l1_bytes);
-  if (figures.dram_bytes) figures.dram_bytes_ratio = ratio(*figures.dram_bytes, figures.bytes);
-  if (const auto time_ns = figures.time_ns.value_or(0); figures.dram_bytes && time_ns > 0) {
-    figures.dram_bandwidth = static_cast<double>(*figures.dram_bytes) / (static_cast<double>(time_ns) * 1e-9);
+  // Copies and fills are in none of the counters, so their bytes and their time are on no side.
+  const auto read_bytes = figures.read_bytes - sums.uncounted_read_bytes;
+  const auto write_bytes = figures.write_bytes - sums.uncounted_write_bytes;
+  const auto ratio_to = [](std::optional<std::int64_t> counted, std::int64_t bytes) {
+    return counted ? ratio(*counted, bytes) : std::nullopt;
+  };
+  figures.dram_bytes_ratio = ratio_to(figures.dram_bytes, saturating_add(read_bytes, write_bytes));
+  figures.dram_read_ratio = ratio_to(figures.dram_read_bytes, read_bytes);
+  figures.dram_write_ratio = ratio_to(figures.dram_write_bytes, write_bytes);
+  if (const auto counted_ns = sums.launched_ns - sums.uncounted_ns; figures.dram_bytes && counted_ns > 0) {
+    figures.dram_bandwidth = static_cast<double>(*figures.dram_bytes) / (static_cast<double>(counted_ns) * 1e-9);
   }
 }
 

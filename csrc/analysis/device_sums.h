@@ -11,17 +11,29 @@ namespace roofprof {
 // Additive.
 struct DeviceSums {
   std::int64_t kernels = 0;
-  std::int64_t launches = 0;    // with copies and fills
-  std::int64_t op_time_ns = 0;  // of launches inside ops
-  std::int64_t idle_ns = 0;     // between launches
-  std::int64_t uncounted = 0;   // copies and fills, where counters are those of kernels
+  std::int64_t launches = 0;     // with copies and fills
+  std::int64_t op_time_ns = 0;   // of launches inside ops
+  std::int64_t idle_ns = 0;      // between launches
+  std::int64_t launched_ns = 0;  // of all launches
+  // Copies and fills, where counters are those of kernels; the bytes of the ops that launched nothing else.
+  std::int64_t uncounted = 0;
+  std::int64_t uncounted_ns = 0;
+  std::int64_t uncounted_read_bytes = 0;
+  std::int64_t uncounted_write_bytes = 0;
   Measured measured;
 
   DeviceSums& operator+=(const DeviceSums& other);
+  // Adds the bytes of an op whose launches no counter covers.
+  void add_uncounted(const Work& work);
+  // All launches are in the counters.
+  void count_all();
 };
 
 // One kernel (copy, fill) with its counters.
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader);
+
+// By index of ProfileData::ops: whether the op launched copies or fills, and no kernel.
+std::vector<bool> ops_that_only_copy(const ProfileData& data);
 
 // Of each module's own launches, by id. Meaningful only where a device was traced.
 std::vector<DeviceSums> device_sums(const ProfileData& data);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "core/collective_kinds.h"
 
@@ -50,7 +52,6 @@ Exposed& Exposed::operator+=(const Exposed& other) {
   if (other.time_ns > time_ns) backend = other.backend;
   time_ns = saturating_add(time_ns, other.time_ns);
   needed_ns = saturating_add(needed_ns, other.needed_ns);
-  hidden_ns = saturating_add(hidden_ns, other.hidden_ns);
   return *this;
 }
 
@@ -62,16 +63,40 @@ std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data) {
     const auto& collective = collectives.collectives[static_cast<std::size_t>(part.collective)];
     const double needed = needed_share(data, collective) * static_cast<double>(part.exposed_ns);
     const auto& backend = collectives.groups[static_cast<std::size_t>(collective.group)].backend;
-    parts.push_back({part.owner.module, part.owner.region, {part.exposed_ns, std::llround(needed), backend, 0}});
-  }
-  if (!data.device_timed) return parts;
-  // A device's rows have all of the time of their kernels, also where other kernels hid it.
-  for (const auto& collective : collectives.collectives) {
-    const auto& op = data.ops[static_cast<std::size_t>(collective.bucket)];
-    const auto hidden_ns = std::max<std::int64_t>(collective.time_ns - collective.exposed_ns, 0);
-    parts.push_back({op.owner.module, op.owner.region, {0, 0, "", hidden_ns}});
+    parts.push_back(
+        {part.owner.module, part.owner.region, collective.bucket, {part.exposed_ns, std::llround(needed), backend}});
   }
   return parts;
+}
+
+std::optional<std::vector<HiddenTime>> hidden_times(const ProfileData& data) {
+  const auto& collectives = data.collectives.collectives;
+  const auto is_unknown = [](const auto& one) { return one.timed_calls > 0 && !one.exposed_known; };
+  if ((data.device_timed && !is_known(data)) || std::ranges::any_of(collectives, is_unknown)) return std::nullopt;
+  // A collective that the host timed may take longer than its kernels.
+  std::map<std::pair<Owner, std::string_view>, std::int64_t> of_kernels;
+  for (const auto& kernel : data.kernels) {
+    if (kernel.kind != KernelKind::kernel) continue;
+    auto& sum_ns = of_kernels[{kernel.owner, kernel.op}];
+    sum_ns = saturating_add(sum_ns, kernel.total_ns);
+  }
+  std::vector<HiddenTime> hidden;
+  for (const auto& one : collectives) {
+    const auto& op = data.ops[static_cast<std::size_t>(one.bucket)];
+    auto ns = std::max<std::int64_t>(one.time_ns - one.exposed_ns, 0);
+    if (data.device_timed) {
+      auto& left_ns = of_kernels[{op.owner, op.op}];
+      ns = std::min(ns, left_ns);
+      left_ns -= ns;
+    }
+    if (ns > 0) hidden.push_back({one.bucket, op.owner, ns});
+  }
+  return hidden;
+}
+
+std::vector<HiddenTime> hidden_in_kernels(const ProfileData& data) {
+  if (!data.device_timed) return {};
+  return hidden_times(data).value_or(std::vector<HiddenTime>{});
 }
 
 std::optional<std::vector<Exposed>> exposed_by_module(const ProfileData& data) {

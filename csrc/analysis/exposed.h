@@ -1,5 +1,6 @@
 #pragma once
-// Computes how much of a row's time is exposed communication, and how much of that the network's roof explains.
+// Computes how much of a row's time is exposed communication, how much of that the network's roof explains, and what
+// other work hid.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,6 @@ struct Exposed {
   std::int64_t time_ns = 0;
   std::int64_t needed_ns = 0;  // of it, by the network's roof
   std::string backend;         // of the collective with most of it
-  std::int64_t hidden_ns = 0;  // not part of it: other kernels of the device hid this time of collectives' kernels
 
   Exposed& operator+=(const Exposed& other);
 };
@@ -31,11 +31,26 @@ struct Exposed {
 struct ExposedPart {
   ModuleId module = kModel;
   RegionId region = kNoRegion;
+  std::int64_t bucket = -1;  // of the collective's op, which another module may have called: index into ops
   Exposed exposed;
 };
 
 // Empty where it is not known where communication was exposed.
 std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data);
+
+// The time of a collective in which other work ran: it is part of no row's time.
+struct HiddenTime {
+  std::int64_t bucket = -1;  // of the collective's op: index into ProfileData::ops
+  Owner owner;               // that op's
+  std::int64_t ns = 0;
+};
+
+// Empty where it is not known of a collective that was timed. On a device it is time of the collectives' kernels, and
+// the sum over all rows is that of all kernels less this.
+std::optional<std::vector<HiddenTime>> hidden_times(const ProfileData& data);
+
+// Returns what is hidden of the times of a device's kernels: nothing where these are not known.
+std::vector<HiddenTime> hidden_in_kernels(const ProfileData& data);
 
 // Of each module's own time, by id; empty where it is not known where communication was exposed.
 std::optional<std::vector<Exposed>> exposed_by_module(const ProfileData& data);

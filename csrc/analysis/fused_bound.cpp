@@ -66,7 +66,7 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
   for (std::size_t id = 0; id < bounds.size(); ++id) {
     const auto& tally = inclusive[id].tally;
     // Communication takes its time in a fused module, too.
-    auto ns = saturating_add(tally.exposed.needed_ns, tally.exposed.hidden_ns);
+    auto ns = tally.exposed.needed_ns;
     for (const auto& sum : sums[id]) {
       bounds[id].bytes = saturating_add(bounds[id].bytes, sum.bytes);
       ns = saturating_add(ns, std::max(sum.compute_ns, rounded_ns(sum.memory_seconds)));

@@ -1,5 +1,6 @@
 #include "analysis/group.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "analysis/device_sums.h"
+#include "analysis/exposed.h"
 #include "analysis/roofline.h"
 #include "analysis/within.h"
 #include "core/phrases.h"
@@ -95,7 +97,12 @@ class Groups {
   }
 
   void add_kernels() {
-    for (const auto& bucket : data_.ops) groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
+    const auto only_copy = ops_that_only_copy(data_);
+    for (std::size_t i = 0; i < only_copy.size(); ++i) {
+      const auto& bucket = data_.ops[i];
+      groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
+      if (only_copy[i]) groups_[find(bucket)].device.add_uncounted(bucket.work);
+    }
     for (const auto& kernel : data_.kernels) {
       if (kernel.op.empty()) continue;
       const auto candidates = groups_of(kernel);
@@ -104,6 +111,19 @@ class Groups {
       } else {
         for (const std::size_t group : candidates) groups_[group].apart = false;
       }
+    }
+  }
+
+  // What is exposed of collectives' kernels is the time of these ops. What other work hid is no one's.
+  void add_communication() {
+    for (const auto& part : exposed_parts(data_).value_or(std::vector<ExposedPart>{})) {
+      Group& group = groups_[find(data_.ops[static_cast<std::size_t>(part.bucket)])];
+      group.tally.exposed += part.exposed;
+      group.compared.exposed += part.exposed;
+    }
+    for (const auto& hidden : hidden_in_kernels(data_)) {
+      auto& time_ns = groups_[find(data_.ops[static_cast<std::size_t>(hidden.bucket)])].device.op_time_ns;
+      time_ns = std::max<std::int64_t>(time_ns - hidden.ns, 0);
     }
   }
 
@@ -193,6 +213,7 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
   Groups groups(data, keys);
   groups.add_ops();
   if (on_device) groups.add_kernels();
+  if (on_device) groups.add_communication();
   groups.add_compiled();
 
   std::vector<GroupRow> rows;

@@ -1,8 +1,10 @@
 #include "analysis/language_model.h"
 
 #include <algorithm>
+#include <string>
 
 #include "analysis/derivations.h"
+#include "analysis/gainable_idle.h"
 #include "analysis/within.h"
 
 namespace roofprof {
@@ -44,9 +46,27 @@ std::vector<TokenPhase> token_phases(const ProfileData& data) {
   return phases;
 }
 
+namespace {
+
+struct TimeOfWork {
+  std::int64_t ns = 0;
+  std::string of;
+};
+
+// The time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind the
+// device's work, too.
+TimeOfWork time_of_work(const ProfileData& data, const RooflineRow& total) {
+  if (data.imported && total.busy_ns)
+    return {device_span_ns(data, total), "from the device's first launch to its last"};
+  if (total.wall_ns) return {*total.wall_ns, "its wall time"};
+  return {total.time_ns.value_or(0), "the time of its rows"};
+}
+
+}  // namespace
+
 std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const RooflineRow& total) {
-  const auto time_ns = total.wall_ns ? total.wall_ns : total.time_ns;
-  if (!time_ns || *time_ns <= 0) return std::nullopt;
+  const auto time = time_of_work(data, total);
+  if (time.ns <= 0) return std::nullopt;
   double model = 0;  // seconds at the peak
   double recomputed = 0;
   for (const OpBucket& bucket : data.ops) {
@@ -57,8 +77,9 @@ std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const
     (bucket.owner.phase == Phase::recompute ? recomputed : model) += seconds;
   }
   if (model + recomputed <= 0) return std::nullopt;
-  const double percent = 100 / (static_cast<double>(*time_ns) * 1e-9);
-  return FlopsUtilization{.mfu = percent * model, .hfu = percent * (model + recomputed)};
+  const double percent = 100 / (static_cast<double>(time.ns) * 1e-9);
+  return FlopsUtilization{
+      .mfu = percent * model, .hfu = percent * (model + recomputed), .time_ns = time.ns, .time_of = time.of};
 }
 
 }  // namespace roofprof

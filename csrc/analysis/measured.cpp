@@ -24,6 +24,8 @@ std::optional<double> sum_of(std::optional<double> a, std::optional<double> b) {
 
 Measured& Measured::operator+=(const Measured& other) {
   add(dram_bytes, other.dram_bytes);
+  add(dram_read_bytes, other.dram_read_bytes);
+  add(dram_write_bytes, other.dram_write_bytes);
   add(l2_bytes, other.l2_bytes);
   add(l1_bytes, other.l1_bytes);
   add(executed_flops, other.executed_flops);
@@ -47,7 +49,12 @@ CounterReader::CounterReader(const std::vector<CounterSource>& sources) {
 Measured CounterReader::nothing() const {
   const auto zero_if = [](bool given) { return given ? std::optional<std::int64_t>(0) : std::nullopt; };
   const bool dram = gives(Counter::dram_bytes) || (gives(Counter::dram_read_bytes) && gives(Counter::dram_write_bytes));
-  return {zero_if(dram), zero_if(gives(Counter::l2_bytes)), zero_if(gives(Counter::l1_bytes)), zero_if(all_flops_)};
+  return {.dram_bytes = zero_if(dram),
+          .dram_read_bytes = zero_if(gives(Counter::dram_read_bytes)),
+          .dram_write_bytes = zero_if(gives(Counter::dram_write_bytes)),
+          .l2_bytes = zero_if(gives(Counter::l2_bytes)),
+          .l1_bytes = zero_if(gives(Counter::l1_bytes)),
+          .executed_flops = zero_if(all_flops_)};
 }
 
 Measured CounterReader::read(const CounterValues& values) const {
@@ -58,6 +65,8 @@ Measured CounterReader::read(const CounterValues& values) const {
         rounded(gives(Counter::dram_bytes) ? value(Counter::dram_bytes)
                                            : sum_of(value(Counter::dram_read_bytes), value(Counter::dram_write_bytes)));
   }
+  if (measured.dram_read_bytes) measured.dram_read_bytes = rounded(value(Counter::dram_read_bytes));
+  if (measured.dram_write_bytes) measured.dram_write_bytes = rounded(value(Counter::dram_write_bytes));
   if (measured.l2_bytes) measured.l2_bytes = rounded(value(Counter::l2_bytes));
   if (measured.l1_bytes) measured.l1_bytes = rounded(value(Counter::l1_bytes));
   if (measured.executed_flops) {
@@ -114,7 +123,7 @@ std::optional<std::array<double, kDTypeCount>> CounterReader::operations(const K
 
 Measured CounterReader::read(const KernelBucket& kernel) const {
   if (kernel.kind != KernelKind::kernel) return nothing();
-  return kernel.counted == kernel.instances ? read(kernel.counters) : Measured{{}, {}, {}, {}};
+  return kernel.counted == kernel.instances ? read(kernel.counters) : kNotMeasured;
 }
 
 }  // namespace roofprof

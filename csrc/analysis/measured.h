@@ -12,12 +12,17 @@ namespace roofprof {
 // A sum is known where all its parts are: never a part shown as the whole.
 struct Measured {
   std::optional<std::int64_t> dram_bytes = 0;
+  std::optional<std::int64_t> dram_read_bytes = 0;
+  std::optional<std::int64_t> dram_write_bytes = 0;
   std::optional<std::int64_t> l2_bytes = 0;
   std::optional<std::int64_t> l1_bytes = 0;
   std::optional<std::int64_t> executed_flops = 0;
 
   Measured& operator+=(const Measured& other);
 };
+
+// Of launches that were not counted.
+inline constexpr Measured kNotMeasured{{}, {}, {}, {}, {}, {}};
 
 // Knows which counters the hardware gave.
 class CounterReader {

@@ -17,6 +17,10 @@ void RunTimes::add(const std::vector<std::int64_t>& times) {
   for (std::size_t run = 0; run < by_run.size(); ++run) by_run[run] = saturating_add(by_run[run], times[run]);
 }
 
+void RunTimes::take_off(std::int64_t ns) {
+  for (auto& run_ns : by_run) run_ns = std::max<std::int64_t>(run_ns - ns, 0);
+}
+
 std::optional<std::int64_t> RunTimes::at(std::int64_t chosen) const {
   if (chosen < 0 || static_cast<std::size_t>(chosen) >= by_run.size()) return std::nullopt;
   return by_run[static_cast<std::size_t>(chosen)];
@@ -40,6 +44,11 @@ void ModuleSums::add(const ModuleSums& other) {
   device += other.device;
 }
 
+void ModuleSums::take_off(std::int64_t ns) {
+  times.take_off(ns);
+  if (tally.op_time_ns) *tally.op_time_ns = std::max<std::int64_t>(*tally.op_time_ns - ns, 0);
+}
+
 std::vector<ModuleSums> sum_self(const ProfileData& data) {
   std::vector<ModuleSums> self(data.modules.size());
   for (const auto& bucket : data.ops) self[index_of(bucket.owner.module)].tally.add(bucket, data.ceilings);
@@ -57,6 +66,7 @@ std::vector<ModuleSums> sum_self(const ProfileData& data) {
     // Ops whose launches are not told apart by shape have no times of their own, but here they have one together.
     self[id].tally.op_time_ns = device[id].op_time_ns;
   }
+  for (const auto& hidden : hidden_in_kernels(data)) self[index_of(hidden.owner.module)].take_off(hidden.ns);
   return self;
 }
 

@@ -15,6 +15,8 @@ struct RunTimes {
 
   // Entries that cover fewer runs leave the later runs without a figure for the whole sum.
   void add(const std::vector<std::int64_t>& times);
+  // Of the runs that were not chosen it is not known how much was hidden: as much is taken off.
+  void take_off(std::int64_t ns);
   // Of the chosen run; empty where it was not timed.
   std::optional<std::int64_t> at(std::int64_t chosen) const;
   Timing timing(std::int64_t chosen) const;
@@ -27,6 +29,8 @@ struct ModuleSums {
   DeviceSums device;
 
   void add(const ModuleSums& other);
+  // Takes off what other work hid of the time of its kernels.
+  void take_off(std::int64_t ns);
 };
 
 // By module id.

@@ -17,7 +17,7 @@ std::size_t at(RegionId region) { return static_cast<std::size_t>(region); }
 void add_counters_of_modules(const ProfileData& data, const CounterReader& reader, std::vector<ModuleSums>& sums) {
   for (auto& region : sums) {
     region.device.measured = reader.nothing();
-    region.device.uncounted = 0;
+    region.device.count_all();
   }
   std::set<std::pair<RegionId, ModuleId>> counted;
   for (const auto& range : data.module_counters) {
@@ -27,7 +27,7 @@ void add_counters_of_modules(const ProfileData& data, const CounterReader& reade
   for (const auto& kernel : data.kernels) {
     const bool known =
         kernel.kind != KernelKind::kernel || counted.contains({kernel.owner.region, kernel.owner.module});
-    if (!known) sums[at(kernel.owner.region)].device.measured = {{}, {}, {}, {}};
+    if (!known) sums[at(kernel.owner.region)].device.measured = kNotMeasured;
   }
 }
 
@@ -48,8 +48,13 @@ std::vector<ModuleSums> sum_regions(const ProfileData& data) {
   const CounterReader reader(data.counters);
   for (auto& region : sums) region.device.measured = reader.nothing();
   for (const auto& kernel : data.kernels) sums[at(kernel.owner.region)].device += sums_of(kernel, reader);
+  const auto only_copy = ops_that_only_copy(data);
+  for (std::size_t i = 0; i < only_copy.size(); ++i) {
+    if (only_copy[i]) sums[at(data.ops[i].owner.region)].device.add_uncounted(data.ops[i].work);
+  }
   if (data.counter_ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
   for (auto& region : sums) region.tally.op_time_ns = region.device.op_time_ns;
+  for (const auto& hidden : hidden_in_kernels(data)) sums[at(hidden.owner.region)].take_off(hidden.ns);
   return sums;
 }
 

@@ -75,7 +75,8 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   if (!timing.of_device && mostly_outside_ops) return overhead;
   if (tally.floor_ns > *figures.time_ns / 2) return overhead;  // predicted
   if (!tally.roof.known) return {};
-  if (tally.communicates && largest_share(tally.roof) == Bound{}) return {BoundKind::network, ""};
+  if (tally.communicates && largest_share(tally.roof) == Bound{})
+    return tally.incomplete ? Bound{} : Bound{BoundKind::network, ""};
   // What is so far from every roof would take as long under a higher one.
   if (figures.percent_of_roof.value_or(100) < kRoofBounds) {
     // Unless the rest of its work, which is not known, is what takes the time.
@@ -253,8 +254,7 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   if (tally.roof.known && !only_uncosted) {
     figures.compute_time_ns = tally.roof.compute_time_ns;
     figures.memory_time_ns = tally.roof.memory_time_ns;
-    figures.lower_bound_time_ns = saturating_add(
-        saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns), tally.exposed.hidden_ns);
+    figures.lower_bound_time_ns = saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns);
   }
   // Work that took no time at all was not timed here.
   const bool not_timed = figures.time_ns == 0 && figures.lower_bound_time_ns > 0;

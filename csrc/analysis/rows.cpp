@@ -34,6 +34,8 @@ void copy_measured(const Figures& from, Figures& to) {
   to.utilization = from.utilization;
   to.host_time_ns = from.host_time_ns;
   to.dram_bytes = from.dram_bytes;
+  to.dram_read_bytes = from.dram_read_bytes;
+  to.dram_write_bytes = from.dram_write_bytes;
   to.l2_bytes = from.l2_bytes;
   to.l1_bytes = from.l1_bytes;
   to.dram_bandwidth = from.dram_bandwidth;

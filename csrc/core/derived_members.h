@@ -39,6 +39,8 @@ template <class Visitor>
 void for_each_member(Of<FlopsUtilization>, Visitor&& visit) {
   visit("mfu", &FlopsUtilization::mfu, Written::always);
   visit("hfu", &FlopsUtilization::hfu, Written::always);
+  visit("time_ns", &FlopsUtilization::time_ns, Written::always);
+  visit("time_of", &FlopsUtilization::time_of, Written::always);
 }
 
 template <class Visitor>

@@ -316,6 +316,9 @@ struct RunInfo {
   bool operator==(const RunInfo&) const = default;
 };
 
+// The key of the environment under which a trace says what the host ran before the first launch, for most of that time.
+inline constexpr std::string_view kHostBeforeLaunches = "host_before_launches";
+
 // The number of events of a run that are kept where they are requested; as many launches are kept.
 inline constexpr std::int64_t kEventsKept = 1'000'000;
 

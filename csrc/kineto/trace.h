@@ -86,6 +86,13 @@ struct LaunchedKernel {
   std::array<std::int32_t, 3> block{};
 };
 
+// A frame of Python's stacks.
+struct PythonFrame {
+  std::string name;  // "transformers/image_processing.py(210): preprocess"
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
 // The name of what torch.compile opens around compiled code, before the region's number: "0/0".
 inline constexpr std::string_view kCompiledRange = "Torch-Compiled Region: ";
 
@@ -119,7 +126,8 @@ struct Trace {
   std::int64_t events = 0;          // that were read, of all kinds
   std::int64_t damaged = 0;         // events without a time or a name: left out
   std::int64_t python_frames = 0;
-  std::int64_t counter_ranges = 0;  // of CUPTI's profiler
+  std::vector<PythonFrame> long_frames;  // those of a millisecond or more, the first 10,000
+  std::int64_t counter_ranges = 0;       // of CUPTI's profiler
 };
 
 }  // namespace roofprof::kineto

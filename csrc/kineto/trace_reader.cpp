@@ -483,7 +483,7 @@ void TraceReader::take_event(std::string_view text) {
   const bool module = kind == Category::frame && bare.starts_with(kModulePrefix);
   if (kind == Category::frame) {
     ++trace_.python_frames;
-    if (!module && bare.find(kRecomputeFrame) == bare.npos) return;
+    if (!module && bare.find(kRecomputeFrame) == bare.npos) return take_frame(name, begin, length);
   }
   const auto start = nanoseconds(begin);
   const auto duration = length.empty() ? std::optional<std::int64_t>(0) : nanoseconds(length);
@@ -513,6 +513,15 @@ void TraceReader::take_event(std::string_view text) {
   if (kind == Category::frame) of = module ? HostKind::module : HostKind::recompute;
   take_host_event(of, module ? name.substr(1 + kModulePrefix.size(), bare.size() - kModulePrefix.size()) : name, args,
                   event);
+}
+
+void TraceReader::take_frame(std::string_view name, std::string_view begin, std::string_view length) {
+  constexpr std::int64_t kLongNs = 1'000'000;
+  constexpr std::size_t kMost = 10'000;
+  const auto start = nanoseconds(begin);
+  const auto duration = length.empty() ? std::nullopt : nanoseconds(length);
+  if (!start || !duration || *duration < kLongNs || trace_.long_frames.size() >= kMost) return;
+  trace_.long_frames.push_back({decoded(name), *start, *start + *duration});
 }
 
 void TraceReader::take_host_event(HostKind kind, std::string_view name, std::string_view args, HostEvent event) {

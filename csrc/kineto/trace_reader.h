@@ -50,6 +50,7 @@ class TraceReader {
   void take_member(std::string_view key, std::string_view value);
   void take_devices(std::string_view value);
   void take_event(std::string_view event);
+  void take_frame(std::string_view name, std::string_view begin, std::string_view length);
   void take_host_event(HostKind kind, std::string_view name, std::string_view args, HostEvent event);
   void take_device_event(KernelKind kind, std::string_view name, std::string_view args, KernelRecord record);
   std::uint32_t thread_of(std::string_view pid, std::string_view tid);

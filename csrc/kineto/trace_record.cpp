@@ -496,6 +496,26 @@ class Import {
     }
   }
 
+  // What the host ran for most of the time before the first launch began: the innermost frame of Python's stacks.
+  // Empty: stacks do not tell.
+  std::string ran_before_launches() const {
+    constexpr double kMost = 0.6;
+    auto first_ns = window_.end_ns;
+    for (const auto& record : trace_.device.records) first_ns = std::min(first_ns, record.start_ns);
+    const auto before = static_cast<double>(first_ns - window_.begin_ns);
+    const auto share_of = [&](const PythonFrame& frame) {
+      const auto until = std::min(frame.end_ns, first_ns);
+      return static_cast<double>(until - std::max(frame.begin_ns, window_.begin_ns)) / before;
+    };
+    const PythonFrame* innermost = nullptr;
+    for (const auto& frame : trace_.long_frames) {
+      if (before <= 0 || share_of(frame) < kMost) continue;
+      const auto lasts = [](const PythonFrame& one) { return one.end_ns - one.begin_ns; };
+      if (innermost == nullptr || lasts(frame) < lasts(*innermost)) innermost = &frame;
+    }
+    return innermost == nullptr ? "" : innermost->name + " for " + percent(share_of(*innermost)) + " of that time";
+  }
+
   RunRecord finish() {
     RunRecord observed;
     const bool on_device = !trace_.device.records.empty();
@@ -519,6 +539,8 @@ class Import {
       observed.environment.emplace_back(
           "recorded_steps", std::to_string(steps_.begin()->first) + "-" + std::to_string(steps_.rbegin()->first));
     }
+    if (auto ran = ran_before_launches(); on_device && !ran.empty())
+      observed.environment.emplace_back(kHostBeforeLaunches, std::move(ran));
     if (trace_.world_size > 0) observed.environment.emplace_back("world_size", trace_.world_size);
     for (const auto& [step, window] : steps_) {
       ++observed.runs.steps;

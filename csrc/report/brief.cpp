@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/gainable_idle.h"
 #include "analysis/whole/analysis.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
@@ -91,8 +92,7 @@ constexpr std::array<Room, 8> kRooms = {
      {.path = 40, .note = 100, .basis = false, .tries = 0, .sources = 0, .text = 190},
      {.path = 30, .note = 80, .basis = false, .tries = 0, .sources = 0, .text = 140}}};
 
-std::string percent_of(std::int64_t part_ns, const Report& report) {
-  const auto all_ns = report.total().time_ns.value_or(0);
+std::string percent_of(std::int64_t part_ns, std::int64_t all_ns) {
   return all_ns > 0 ? human_percent(100 * static_cast<double>(part_ns) / static_cast<double>(all_ns)) : "n/a";
 }
 
@@ -100,9 +100,11 @@ std::string percent_of(std::int64_t part_ns, const Report& report) {
 std::string gain_words(const Finding& finding, const Report& report) {
   if (finding.gain_high_ns <= 0) return "none to be had by code";
   const auto time = [](std::int64_t ns) { return ns <= 0 ? "0" : human_time(static_cast<double>(ns)); };
+  const bool is_idle = finding.rule == kIdleRule;  // whose time is none of the total's
+  const auto all_ns = is_idle ? device_span_ns(report.data(), report.total()) : report.total().time_ns.value_or(0);
   return fmt::format("{} to {} ({} to {} of the {})", time(finding.gain_low_ns), time(finding.gain_high_ns),
-                     percent_of(finding.gain_low_ns, report), percent_of(finding.gain_high_ns, report),
-                     finding.rule == kIdleRule ? "time in which it was busy" : "total");
+                     percent_of(finding.gain_low_ns, all_ns), percent_of(finding.gain_high_ns, all_ns),
+                     is_idle ? "time from the device's first launch to its last" : "total");
 }
 
 std::vector<std::string> said_in(const Document& document, std::size_t most) {
@@ -152,7 +154,7 @@ std::string most_time_words(const Report& report, const Room& room) {
   for (const auto* line : lines) {
     const auto times = line->members.size() > 1 ? fmt::format(" x{}", line->members.size()) : "";
     words.push_back(fmt::format("{}{} {}", short_path(display_path(line->mean.path), room.path), times,
-                                percent_of(own_ns(line), report)));
+                                percent_of(own_ns(line), report.total().time_ns.value_or(0))));
   }
   return words.empty() ? "" : "own time: " + fmt::format("{}", fmt::join(words, ", "));
 }
@@ -179,7 +181,8 @@ std::string no_findings_words(const Report& report, std::size_t longest_path) {
   return fmt::format("none by a rule; most waste is in {} of {}{}: {}, {} of the total", *row.op,
                      short_path(display_path(*row.module), longest_path),
                      members > 1 ? fmt::format(" x{}", members) : "",
-                     human_time(static_cast<double>(*row.wasted_time_ns)), percent_of(*row.wasted_time_ns, report));
+                     human_time(static_cast<double>(*row.wasted_time_ns)),
+                     percent_of(*row.wasted_time_ns, report.total().time_ns.value_or(0)));
 }
 
 std::vector<std::string> findings_in(const Room& room, const Report& report) {

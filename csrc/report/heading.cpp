@@ -171,15 +171,17 @@ std::string token_words(const TokenPhase& phase) {
   return text + human_bytes(static_cast<double>(phase.weight_bytes)) + " of weights";
 }
 
-// "MFU 31.2%, HFU 41.0%: ..."; of language models and where something was recomputed.
+// "MFU 31.2%, HFU 41.0%: 2 x MACs a second of the peak in 48.0 ms (its wall time), ..."; of language models and where
+// something was recomputed.
 std::string utilization_words(const Report& report) {
   const auto& data = report.data();
   const auto utilization = report.flops_utilization();
   const auto recomputed = [](const OpBucket& bucket) { return bucket.owner.phase == Phase::recompute; };
   if (!utilization || (data.token_calls.empty() && std::ranges::none_of(data.ops, recomputed))) return "";
   const auto limit = report.total().incomplete ? ">=" : "";
-  return fmt::format("MFU {0}{1}, HFU {0}{2}: 2 x MACs a second of the peak, HFU with what was recomputed", limit,
-                     human_percent(utilization->mfu), human_percent(utilization->hfu));
+  return fmt::format("MFU {0}{1}, HFU {0}{2}: 2 x MACs a second of the peak in {3} ({4}), HFU with what was recomputed",
+                     limit, human_percent(utilization->mfu), human_percent(utilization->hfu),
+                     human_time(static_cast<double>(utilization->time_ns)), utilization->time_of);
 }
 
 std::string machine_words(const Report& report) {

@@ -118,14 +118,32 @@ void add_kernels(Document& document, const Report& report, const TableOptions& o
     sum.instances = saturating_add(sum.instances, row.instances);
   }
   sum.percent_of_time = 100;
-  std::vector<Cell> total;
-  for (const auto& column : columns.figures) {
-    const bool adds_up = column.name == "percent_of_time" || column.name == "total" || column.name == "instances";
-    total.push_back(adds_up ? cell_of(column, sum) : Cell{""});
-  }
-  total.emplace_back("total");
   table.add_rule();
-  table.add(std::move(total), "total");
+  const auto add_sum = [&](const KernelRow& row, std::string_view name, std::initializer_list<std::string_view> known) {
+    std::vector<Cell> cells;
+    for (const auto& column : columns.figures) {
+      const bool is_known = std::ranges::find(known, column.name) != known.end();
+      cells.push_back(is_known ? cell_of(column, row) : Cell{""});
+    }
+    cells.emplace_back(std::string(name));
+    table.add(std::move(cells), "total");
+  };
+  // What other work hid of collectives' kernels is theirs, but no part of the total's time.
+  const RooflineRow& total = report.total();
+  if (const auto hidden_ns = report.data().device_timed ? total.hidden_communication_ns.value_or(0) : 0;
+      hidden_ns > 0) {
+    add_sum(sum, "all kernels", {"percent_of_time", "total", "instances"});
+    KernelRow hidden;
+    hidden.total_ns = hidden_ns;
+    add_sum(hidden, "hidden communication", {"total"});
+    sum.total_ns = total.time_ns.value_or(0);
+    sum.lower_bound_time_ns = total.lower_bound_time_ns;
+    sum.percent_of_roof = total.percent_of_roof;
+    sum.bound = total.bound;
+    add_sum(sum, "total", {"total", "instances", "lower_bound_time", "percent_of_roof", "bound"});
+  } else {
+    add_sum(sum, "total", {"percent_of_time", "total", "instances"});
+  }
   finish(document, std::move(table), left_out, options);
 }
 
@@ -246,14 +264,12 @@ void add_groups(Document& document, const Report& report, const TableOptions& op
   // The sum over all ops is the group without keys. Where more time passed than that in them, the total has it.
   const GroupRow outside = outside_ops(report.total(), report.data().device_timed);
   for (GroupRow sum : report.group({})) {
-    if (*outside.time_ns <= 0) {
-      add_sum(std::move(sum), "total");
-      continue;
+    if (*outside.time_ns > 0) {
+      add_sum(sum, "all ops");
+      add_sum(outside, *outside.op);
+      sum.percent_of_time.reset();
     }
-    add_sum(sum, "all ops");
-    add_sum(outside, *outside.op);
     static_cast<Figures&>(sum) = report.total();  // NOLINT(cppcoreguidelines-slicing): a group has no more
-    sum.percent_of_time.reset();
     add_sum(std::move(sum), "total");
   }
   finish(document, std::move(table), left_out, options);

@@ -110,19 +110,20 @@ void names_of(const UncostedOp& x) { use(x.calls, x.module_count, x.modules, x.o
 void names_of(const Bound& x) { use(x.kind, x.resource); }
 void names_of(const Figures& x) {
   use(x.achieved_bandwidth, x.achieved_flops, x.attainable, x.bound, x.busy_ns, x.bytes, x.causal_macs,
-      x.compute_time_ns, x.dram_bandwidth, x.dram_bytes, x.dram_bytes_ratio, x.dram_intensity, x.executed_flops,
-      x.flops, x.host_time_ns, x.idle_ns, x.incomplete, x.int_ops, x.intensity, x.kernel_count, x.l1_bytes,
-      x.l1_intensity, x.l2_bytes, x.l2_intensity, x.lower_bound_time_ns, x.macs, x.memory_time_ns, x.op_time_ns,
-      x.operations_by_dtype, x.percent_of_roof, x.read_bytes, x.time_high_ns, x.time_low_ns, x.time_ns, x.time_spread,
-      x.utilization, x.wall_ns, x.wasted_time_ns, x.write_bytes, x.busy(), x.compute_time(), x.counts_integers(),
-      x.figure(""), x.host_time(), x.idle(), x.leading_operations(), x.lower_bound_time(), x.memory_time(), x.op_time(),
-      x.time(), x.time_high(), x.time_low(), x.wall(), x.wasted_time());
+      x.compute_time_ns, x.dram_bandwidth, x.dram_bytes, x.dram_bytes_ratio, x.dram_intensity, x.dram_read_bytes,
+      x.dram_read_ratio, x.dram_write_bytes, x.dram_write_ratio, x.executed_flops, x.flops, x.host_time_ns, x.idle_ns,
+      x.incomplete, x.int_ops, x.intensity, x.kernel_count, x.l1_bytes, x.l1_intensity, x.l2_bytes, x.l2_intensity,
+      x.lower_bound_time_ns, x.macs, x.memory_time_ns, x.op_time_ns, x.operations_by_dtype, x.percent_of_roof,
+      x.read_bytes, x.time_high_ns, x.time_low_ns, x.time_ns, x.time_spread, x.utilization, x.wall_ns, x.wasted_time_ns,
+      x.write_bytes, x.busy(), x.compute_time(), x.counts_integers(), x.figure(""), x.host_time(), x.idle(),
+      x.leading_operations(), x.lower_bound_time(), x.memory_time(), x.op_time(), x.time(), x.time_high(), x.time_low(),
+      x.wall(), x.wasted_time());
 }
 void names_of(const Finding& x) {
   use(x.action, x.basis, x.because, x.bound, x.confidence, x.evidence, x.gain_high_ns, x.gain_low_ns, x.id, x.module,
       x.modules, x.op, x.ops, x.reference, x.rule, x.source, x.text, x.try_it, x.gain_high(), x.gain_low());
 }
-void names_of(const FlopsUtilization& x) { use(x.hfu, x.mfu); }
+void names_of(const FlopsUtilization& x) { use(x.hfu, x.mfu, x.time_ns, x.time_of); }
 void names_of(const GroupRow& x) {
   use(x.calls, x.dtype, x.input_elements, x.keys, x.module, x.op, x.output_elements, x.percent_of_time, x.phase,
       x.scope, x.shapes, x.work_elsewhere, x.figure(""));
@@ -141,11 +142,12 @@ void names_of(const MemoryRow& x) {
 }
 void names_of(const RooflineRow& x) {
   use(x.buffer_bytes, x.calls, x.communication_ns, x.depth, x.exposed_communication_ns, x.fused_bound_time_ns,
-      x.fused_bytes, x.idle_after_ns, x.idle_before_ns, x.idle_between_ns, x.imbalance, x.inferred, x.input_shapes,
-      x.kept_memory, x.output_bytes, x.output_shapes, x.param_bytes, x.params, x.params_known, x.path, x.peak_memory,
-      x.percent_of_fused, x.self, x.shared_time_ns, x.slowest_rank, x.time_max_ns, x.time_median_ns, x.time_min_ns,
-      x.trainable_params, x.type, x.work_share, x.figure(""), x.known_buffer_bytes(), x.known_param_bytes(),
-      x.known_params(), x.known_trainable_params(), x.idle_after(), x.idle_before(), x.idle_between());
+      x.fused_bytes, x.hidden_communication_ns, x.idle_after_ns, x.idle_before_ns, x.idle_between_ns, x.imbalance,
+      x.inferred, x.input_shapes, x.kept_memory, x.output_bytes, x.output_shapes, x.param_bytes, x.params,
+      x.params_known, x.path, x.peak_memory, x.percent_of_fused, x.self, x.shared_time_ns, x.slowest_rank,
+      x.time_max_ns, x.time_median_ns, x.time_min_ns, x.trainable_params, x.type, x.work_share, x.figure(""),
+      x.known_buffer_bytes(), x.known_param_bytes(), x.known_params(), x.known_trainable_params(), x.idle_after(),
+      x.idle_before(), x.idle_between());
 }
 void names_of(const Siblings& x) {
   use(x.count, x.name, x.paths, x.rows, x.slowest, x.slowest_ratio, x.spread, x.mean());

@@ -198,6 +198,7 @@ bool wants_channels_last(const FindingCase& where) {
 }
 
 double observing_share(const ProfileData& data) {
+  // On a device it is idle time, of which gainable_idle_ns() leaves it out.
   const double overhead = data.device_timed ? 0 : observer_overhead(data.runs).value_or(0);
   return overhead / (1 + overhead);
 }

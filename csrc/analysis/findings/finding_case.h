@@ -92,7 +92,7 @@ bool is_of_cpp(const ProfileData& data);
 // Returns whether a convolution on a CPU takes and makes images in channels first, and is not near its roof.
 bool wants_channels_last(const FindingCase& where);
 // Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where that is
-// within the noise of both, and on a device, whose kernels take no longer.
+// within the noise of both, and on a device, whose kernels take no longer: there idle time has it.
 double observing_share(const ProfileData& data);
 // Returns whether the op is one of those that copy tensors into another type, or in the same.
 bool may_change_type(std::string_view op);

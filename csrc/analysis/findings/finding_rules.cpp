@@ -101,7 +101,7 @@ Said say_device_waits(const FindingCase& where, const NamedFigures& figures) {
   const std::string how = may_compile(*where.data) ? "larger batches, torch.compile or CUDA graphs give"
                                                    : "larger batches or CUDA graphs give";
   return {"busy for " + percent(value_of(figures, "utilization") / 100) +
-              " of its time, it waited for launches in the rest",
+              " of the time between its first launch and its last, it waited for launches in the rest",
           how + " it more at once"};
 }
 
@@ -576,7 +576,9 @@ Said say_lower_precision(const FindingCase& where, const NamedFigures& figures) 
 }
 
 std::optional<FindingReason> at_the_compute_roof(const FindingCase& where) {
-  if (!is_bound(where, BoundKind::compute) || of_roof(where) < kNearRoof) return std::nullopt;
+  constexpr double kAtRoof = 95;  // where it is at the roof itself, there is nothing to say
+  if (!is_bound(where, BoundKind::compute) || of_roof(where) < kNearRoof || of_roof(where) >= kAtRoof)
+    return std::nullopt;
   return FindingReason{time_of(where), {{"percent_of_roof", of_roof(where)}}};
 }
 

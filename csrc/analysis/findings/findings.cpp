@@ -12,6 +12,7 @@
 #include "analysis/findings/finding_case.h"
 #include "analysis/findings/finding_rules.h"
 #include "analysis/findings/of_modules.h"
+#include "analysis/gainable_idle.h"
 #include "analysis/hotspots.h"
 #include "analysis/siblings/siblings.h"
 #include "core/median.h"
@@ -93,14 +94,16 @@ std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData
 // Returns whether the row is the model's. Code around the model is the user's, and few rules apply to it.
 bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
 
-// Returns a row for the device as a whole if it waited; its idle time belongs to no module.
-std::optional<GroupRow> idle_device(const Figures& total) {
-  if (!total.idle_ns || *total.idle_ns <= 0) return std::nullopt;
+// Returns a row for the device as a whole if it waited between launches; its idle time belongs to no module.
+std::optional<GroupRow> idle_device(const ProfileData& data, const Figures& total) {
+  const auto idle_ns = gainable_idle_ns(data, total);
+  if (idle_ns <= 0) return std::nullopt;
   GroupRow row;
   row.module = "";
   row.op = std::string(kIdleDevice);
-  row.time_ns = row.wasted_time_ns = total.idle_ns;
-  row.utilization = total.utilization;
+  row.time_ns = row.wasted_time_ns = idle_ns;
+  const auto busy_ns = static_cast<double>(total.busy_ns.value_or(0));
+  row.utilization = 100 * busy_ns / (busy_ns + static_cast<double>(idle_ns));
   return row;
 }
 
@@ -239,7 +242,7 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
   const ProfileData& folded = *folding.data;
   std::vector<GroupRow> cases;
   std::ranges::copy_if(ops, std::back_inserter(cases), [](const GroupRow& row) { return row.time_ns.value_or(0) > 0; });
-  if (auto idle = idle_device(total)) cases.push_back(std::move(*idle));
+  if (auto idle = idle_device(data, total)) cases.push_back(std::move(*idle));
   const auto buckets = largest_buckets(folded);
   const auto kernels = kernels_of_ops(folded);
   const auto calls = calls_inside_modules(folded);
@@ -318,11 +321,12 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
       if (rule->calls_less_often) {
         auto& high_ns = findings.back().gain_high_ns;
         const auto more_ns = cases::part_of(to_compile.outside_ns, 1 - observing);
-        high_ns = std::min(saturating_add(high_ns, more_ns), *total.time_ns);
+        high_ns = std::min(saturating_add(high_ns, more_ns), bare_call_ns(data, total));
       }
     }
   }
   if (auto finding = finding_on_fusion(data, lines, rows, total)) findings.push_back(std::move(*finding));
+  if (auto finding = finding_on_idle_outside(data, total)) findings.push_back(std::move(*finding));
   state_what_compiling_brings(findings, to_compile, data, total);
   const auto sources = sources_of(data);
   for (auto& finding : findings) {
@@ -336,8 +340,7 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
 
 void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
               const Figures& total) {
-  const auto idle_ns = finding.rule == kIdleRule ? total.idle_ns.value_or(0) : 0;
-  const auto most_ns = saturating_add(total.time_ns.value_or(0), idle_ns);
+  const auto most_ns = bare_call_ns(data, total);
   const auto share = [&](double part) { return std::min(cases::part_of(at_stake_ns, part), most_ns); };
   finding.gain_low_ns = share(gain.low);
   finding.gain_high_ns = share(gain.high);

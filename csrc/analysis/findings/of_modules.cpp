@@ -9,6 +9,7 @@
 #include "analysis/findings/finding_rules.h"
 #include "analysis/findings/waste_rules.h"
 #include "analysis/fused_bound.h"
+#include "analysis/gainable_idle.h"
 #include "analysis/hotspots.h"
 #include "analysis/rows.h"
 #include "core/phrases.h"
@@ -160,6 +161,32 @@ std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vec
            {0.8, 1, "the time that it took", Confidence::medium,
             "no op reads its results; what reads memory without an op is not seen"},
            taken_ns, data, total);
+  return finding;
+}
+
+std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const Figures& total) {
+  constexpr double kMuch = 0.2;
+  const auto outside_ns = idle_outside_ns(data, total);
+  const auto all_ns = static_cast<double>(saturating_add(total.busy_ns.value_or(0), total.idle_ns.value_or(0)));
+  if (outside_ns <= 0 || static_cast<double>(outside_ns) < kMuch * all_ns) return {};
+  const double us = static_cast<double>(outside_ns) / 1e3;
+  const double share = static_cast<double>(outside_ns) / all_ns;
+  Finding finding;
+  finding.rule = "idle-outside";
+  finding.op = kIdleDevice;
+  finding.modules = {""};
+  finding.bound = to_string(Bound{BoundKind::overhead, ""});
+  finding.evidence = {{"time_us", us}, {"percent_outside_launches", 100 * share}};
+  finding.text = "the device: it ran nothing for " + sentences::text_of_microseconds(us) + " (" + percent(share) +
+                 " of its time) before its first launch and behind its last; ";
+  const auto ran = std::ranges::find(data.environment, kHostBeforeLaunches, &Environment::value_type::first);
+  const auto* what = ran == data.environment.end() ? nullptr : std::get_if<std::string>(&ran->second);
+  finding.text += what == nullptr ? "what the host ran then is not known" : "before, the host ran " + *what;
+  finding.action =
+      "no kernel waits there: do it beforehand or while the device works, or leave it out of what is timed";
+  finding.reference = "this report's idle time";
+  complete(finding, {0, 0, "the device's idle time", Confidence::high, "it is no time between launches"}, outside_ns,
+           data, total);
   return finding;
 }
 

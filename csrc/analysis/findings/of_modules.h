@@ -1,5 +1,6 @@
 #pragma once
-// Findings on whole modules: what fusion would save, what nothing reads, and what compiling the model brings.
+// Findings on whole modules: what fusion would save, what nothing reads, what compiling the model brings, and where a
+// device had not begun.
 
 #include <optional>
 #include <set>
@@ -24,6 +25,10 @@ std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vec
 // the time, and where that is not known.
 std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vector<RooflineRow>& rows,
                                          const Figures& total);
+
+// Returns the finding on time in which devices ran nothing before their first launches and behind their last ones,
+// where that is much: it says what the host did then, and promises nothing.
+std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const Figures& total);
 
 // The time of what torch.compile changes on a host.
 struct TimeToCompile {

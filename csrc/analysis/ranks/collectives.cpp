@@ -101,6 +101,7 @@ void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, 
     bool any = false;  // collectives that it caused
     std::int64_t caused_ns = 0;
     std::int64_t exposed_ns = 0;
+    std::int64_t hidden_ns = 0;
   };
   std::vector<Sum> sums(data.modules.size() + 1);  // the last one is of all
   const auto add = [&](ModuleId module, auto add_to) {
@@ -121,8 +122,13 @@ void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, 
     add(static_cast<ModuleId>(id),
         [&](Sum& sum) { sum.exposed_ns = saturating_add(sum.exposed_ns, (*exposed)[id].time_ns); });
   }
+  const auto hidden = any ? hidden_times(data) : std::nullopt;
+  for (const auto& part : hidden.value_or(std::vector<HiddenTime>{})) {
+    add(part.owner.module, [&](Sum& sum) { sum.hidden_ns = saturating_add(sum.hidden_ns, part.ns); });
+  }
   const auto add_to_row = [&](const Sum& sum, RooflineRow& row) {
     if (sum.any) row.communication_ns = sum.caused_ns;
+    if (sum.any && hidden && row.time_ns) row.hidden_communication_ns = sum.hidden_ns;
     if (exposed && row.time_ns) row.exposed_communication_ns = sum.exposed_ns;
   };
   const auto ids = row_modules(data);

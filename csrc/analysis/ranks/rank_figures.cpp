@@ -69,6 +69,7 @@ void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, Rooflin
   mean_of(&RooflineRow::imbalance);
   mean_of(&RooflineRow::communication_ns);
   mean_of(&RooflineRow::exposed_communication_ns);
+  mean_of(&RooflineRow::hidden_communication_ns);
   const auto slowest = modules.front()->slowest_rank;
   const bool is_the_same =
       std::ranges::all_of(modules, [&](const RooflineRow* module) { return module->slowest_rank == slowest; });
@@ -142,6 +143,7 @@ std::optional<double> distance(const Roofs& first, const Roofs& other, Name name
 std::optional<std::int64_t> time_in_computing_ops(const ProfileData& data, const RooflineRow& total) {
   if (!total.op_time_ns) return std::nullopt;
   std::int64_t ns = *total.op_time_ns;
+  for (const auto& hidden : hidden_in_kernels(data)) ns = saturating_add(ns, hidden.ns);
   for (const auto& bucket : data.ops) {
     if (!is_communication(bucket.op)) continue;
     if (!bucket.time_ns) return std::nullopt;

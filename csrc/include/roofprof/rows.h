@@ -97,14 +97,19 @@ struct Figures {
     [[deprecated("use wasted_time_ns")]] detail::EarlierName wasted_ns;
   };
 
-  std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next two
+  std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next four
+  std::optional<std::int64_t> dram_read_bytes;
+  std::optional<std::int64_t> dram_write_bytes;
   std::optional<std::int64_t> l2_bytes;
   std::optional<std::int64_t> l1_bytes;
   std::optional<double> dram_intensity;  // operations per byte of dram_bytes, as the next two for theirs
   std::optional<double> l2_intensity;
   std::optional<double> l1_intensity;
-  std::optional<double> dram_bytes_ratio;      // dram_bytes / bytes: measured over analytic
-  std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time
+  // Measured over analytic bytes, of all kernels. Ops that launched copies and fills alone are on neither side.
+  std::optional<double> dram_bytes_ratio;
+  std::optional<double> dram_read_ratio;       // of bytes read
+  std::optional<double> dram_write_ratio;      // of bytes written: what a kernel left in the cache may be written later
+  std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time of kernels
   std::optional<std::int64_t> executed_flops;  // from hardware counters, where they were asked for
   std::optional<std::int64_t> kernel_count;
 
@@ -175,6 +180,9 @@ struct RooflineRow : Figures {
   std::optional<std::int64_t> communication_ns;
   // The part of its time in which collectives were under way, whichever module caused them, and no op computed.
   std::optional<std::int64_t> exposed_communication_ns;
+  // The time of the collectives that it and the modules below it caused in which other work ran. It is in neither time
+  // nor lower bound.
+  std::optional<std::int64_t> hidden_communication_ns;
   // Only of the total, whose idle time is their sum: on each device until its first launch, between launches, and after
   // the last one. A row's idle time is between launches alone.
   std::optional<std::int64_t> idle_before_ns;
@@ -244,8 +252,10 @@ struct TokenPhase {
 // Percent (0-100) of the peak FLOP/s: MFU as PaLM defines it (Chowdhery et al. 2022, appendix B), HFU with what was
 // recomputed (Korthikanti et al. 2022, section 6).
 struct FlopsUtilization {
-  double mfu = 0;  // 2 x MACs of forward and backward
-  double hfu = 0;  // and of forwards that the backward runs again
+  double mfu = 0;            // 2 x MACs of forward and backward
+  double hfu = 0;            // and of forwards that the backward runs again
+  std::int64_t time_ns = 0;  // that both divide by
+  std::string time_of;       // what that time is: "its wall time"
 };
 
 // How sure a finding is.

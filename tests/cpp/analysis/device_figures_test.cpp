@@ -111,6 +111,91 @@ TEST(DeviceFigures, AModuleThatLaunchedNothingIsAKnownZero) {
   EXPECT_EQ(report.row("dropout").dram_bytes_ratio, std::nullopt);
 }
 
+// Counters of one kernel that the chip counts apart.
+CounterTrace read_and_written(double read_bytes, double write_bytes) {
+  CounterTrace trace;
+  trace.chip = "GH100";
+  trace.passes = 1;
+  for (const Counter counter : {Counter::dram_read_bytes, Counter::dram_write_bytes})
+    trace.sources.push_back({counter, {"metric"}, "metric", ""});
+  CounterRecord record;
+  record.values[static_cast<std::size_t>(Counter::dram_read_bytes)] = read_bytes;
+  record.values[static_cast<std::size_t>(Counter::dram_write_bytes)] = write_bytes;
+  trace.records.push_back(record);
+  return trace;
+}
+
+// A kernel that reads 800 bytes and writes 200, in 100 ns; a copy of 1,000 bytes on the device in 400 ns; a fill of 300
+// in 50 ns; and an op that clears 64 bytes, in 10 ns, before that kernel.
+struct KernelBesideCopies : DeviceProfileBuilder {
+  RunBuilder run;
+
+  KernelBesideCopies() {
+    const auto stem = module("stem", "Stem");
+    const auto add = op_index("aten::add", stem, work_of(0, 800, 200));
+    const auto copy = op_index("aten::copy_", stem, work_of(0, 1'000, 1'000));
+    const auto fill = op_index("aten::fill_", stem, work_of(0, 0, 300));
+    run.fill(run.owner(stem, "aten::add", add), 0, 10, 64);
+    run.kernel("add", run.owner(stem, "aten::add", add), 10, 110);
+    run.copy(Memory::device, Memory::device, run.owner(stem, "aten::copy_", copy), 200, 600, 1'000);
+    run.fill(run.owner(stem, "aten::fill_", fill), 600, 650, 300);
+  }
+};
+
+TEST(DramRatio, CopiesAndFillsAreOnNeitherSide) {
+  KernelBesideCopies builder;
+  const testing::Derived report = builder.derived_of({builder.run.run}, read_and_written(800, 200));
+  const auto groups = report.group({"module"});
+  for (const Figures* row : {static_cast<const Figures*>(&report.row("stem")), &report.row("stem").self,
+                             static_cast<const Figures*>(&report.total()), static_cast<const Figures*>(&groups[0])}) {
+    EXPECT_EQ(row->bytes, 800 + 200 + 2'000 + 300);
+    EXPECT_EQ(row->dram_bytes, 1'000);
+    EXPECT_DOUBLE_EQ(row->dram_bytes_ratio.value_or(0), 1);
+    EXPECT_DOUBLE_EQ(row->dram_read_ratio.value_or(0), 1);
+    EXPECT_DOUBLE_EQ(row->dram_write_ratio.value_or(0), 1);
+    EXPECT_DOUBLE_EQ(row->dram_bandwidth.value_or(0), 1'000 / 100e-9);
+  }
+  for (const auto& row : report.group({"op"})) {
+    if (*row.op == "aten::add") continue;
+    EXPECT_FALSE(row.dram_bytes) << *row.op;
+    EXPECT_FALSE(row.dram_bytes_ratio) << *row.op;
+  }
+}
+
+// The bytes that the kernel before had left in the cache are written meanwhile.
+TEST(DramRatio, ReadsAreToldApartFromWhatIsWrittenBack) {
+  KernelBesideCopies builder;
+  const testing::Derived report = builder.derived_of({builder.run.run}, read_and_written(800, 700));
+  const auto& total = report.total();
+  EXPECT_EQ(total.dram_read_bytes, 800);
+  EXPECT_EQ(total.dram_write_bytes, 700);
+  EXPECT_DOUBLE_EQ(total.dram_bytes_ratio.value_or(0), 1.5);
+  EXPECT_DOUBLE_EQ(total.dram_read_ratio.value_or(0), 1);
+  EXPECT_DOUBLE_EQ(total.dram_write_ratio.value_or(0), 3.5);
+}
+
+TEST(DramRatio, WhereTheChipCountsBothTogetherNoneIsKnownAlone) {
+  KernelBesideCopies builder;
+  const testing::Derived report = builder.derived_of({builder.run.run}, dram_counters({1'500}));
+  EXPECT_DOUBLE_EQ(report.total().dram_bytes_ratio.value_or(0), 1.5);
+  EXPECT_FALSE(report.total().dram_read_bytes);
+  EXPECT_FALSE(report.total().dram_read_ratio);
+}
+
+// Ranges of modules count all that ran in them.
+TEST(DramRatio, RangesOfModulesHaveCopiesToo) {
+  KernelBesideCopies builder;
+  builder.data = testing::with_runs(std::move(builder.data), {builder.run.run});
+  builder.data.counters = {{Counter::dram_bytes, {"metric"}, "metric", ""}};
+  builder.data.counter_ranges = CounterRanges::modules;
+  CounterValues values{};
+  values[static_cast<std::size_t>(Counter::dram_bytes)] = 3'300;
+  builder.data.module_counters = {{{builder.data.kernels[0].owner.module}, values}};
+  const auto report = builder.derived();
+  EXPECT_DOUBLE_EQ(report.row("stem").dram_bytes_ratio.value_or(0), 1);
+  EXPECT_DOUBLE_EQ(report.row("stem").dram_bandwidth.value_or(0), 3'300 / 560e-9);
+}
+
 TEST(DeviceFigures, ACompiledRegionHasItsBytesAndNoRatioOfItsOwn) {
   DeviceProfileBuilder builder;
   const auto region = builder.module("net", "Compiled");

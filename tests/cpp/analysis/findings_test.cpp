@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/idle.h"
 #include "support/device_builder.h"
 #include "support/told_rules.h"
 
@@ -249,9 +250,64 @@ Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std:
   return rules_of(net.derived_of({run.run}));
 }
 
+// Of a gap as it was seen, observing may have caused so much.
+std::int64_t observers_own_ns() {
+  ProfileData data;
+  data.idle_basis = IdleBasis::seen;
+  return idle_by_observing(data, 2);
+}
+
 TEST(Findings, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
-  EXPECT_EQ(rules_on_device(10'000, "gemm"), Rules{"idle-device"});
-  EXPECT_EQ(rules_on_device(8'000, "gemm"), Rules{});  // busy for 71%
+  EXPECT_EQ(rules_on_device(observers_own_ns() + 10'000, "gemm"), Rules{"idle-device"});
+  EXPECT_EQ(rules_on_device(observers_own_ns() + 8'000, "gemm"), Rules{});  // busy for 71%
+  EXPECT_EQ(rules_on_device(observers_own_ns(), "gemm"), Rules{});
+}
+
+// Two kernels of 10 us with 20 us between them while they were observed; the bare call takes what it is given.
+std::vector<Finding> findings_of_bare_call(std::int64_t bare_ns) {
+  DeviceProfileBuilder net;
+  const ModuleId layer = net.module("layer", "Layer");
+  const auto op = net.op_index("aten::linear", layer, work_of(10'000'000, 100), 2);
+  net.data.runs.bare_ns = {bare_ns - 1'000, bare_ns, bare_ns + 1'000};
+  RunBuilder run;
+  const auto owner = run.owner(layer, "aten::linear", op);
+  run.kernel("gemm", owner, 0, 10'000);
+  run.kernel("gemm", owner, 30'000, 40'000);
+  return net.derived_of({run.run}).findings();
+}
+
+TEST(Findings, IdleTimeIsThatOfTheBareCall) {
+  EXPECT_TRUE(findings_of_bare_call(21'000).empty());  // busy for 95%: the rest of the gap is the observer's
+  EXPECT_TRUE(findings_of_bare_call(27'000).empty());  // for 74%
+  const auto waits = findings_of_bare_call(32'000);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].rule, "idle-device");
+  EXPECT_EQ(waits[0].gain_high_ns, 12'000);
+  EXPECT_NE(waits[0].text.find("busy for 62% of the time between its first launch and its last"), std::string::npos)
+      << waits[0].text;
+  EXPECT_EQ(findings_of_bare_call(100'000).at(0).gain_high_ns, 20'000);  // no more than was seen between launches
+}
+
+// Streams that work at once have more time of kernels than the call takes.
+TEST(Findings, NoGainIsMoreThanTheBareCall) {
+  DeviceProfileBuilder net;
+  const ModuleId layer = net.module("layer", "Layer");
+  const auto op = net.op_index("aten::clone", layer, work_of(0, 1'000'000, 1'000'000), 2);
+  net.data.runs.bare_ns = {130'000};
+  RunBuilder run;
+  const auto owner = run.owner(layer, "aten::clone", op);
+  run.kernel("copy", owner, 0, 100'000);
+  run.kernel("copy", owner, 0, 100'000);
+  const auto findings = net.derived_of({run.run}).findings();
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule, "copies");
+  EXPECT_EQ(findings[0].gain_high_ns, 130'000);
+}
+
+TEST(Findings, OfWhatRunsAtItsRoofThereIsNothingToSay) {
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(940'000'000, 100), 1'000'000), Rules{"compute-bound"});
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(960'000'000, 100), 1'000'000), Rules{});
+  EXPECT_EQ(rules_for("aten::mm", "", work_of(1'010'000'000, 100), 1'000'000), Rules{});
 }
 
 // A matmul whose kernel was built for sm_50 on a card of sm_89.

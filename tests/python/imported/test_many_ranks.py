@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from real_ranks import torchrun
+from report.test_recorded_with_roofs import said_of_total
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
@@ -328,3 +329,17 @@ def test_one_trace_in_a_folder_is_no_merge_and_none_is_refused(tmp_path, capsys)
     trace(tmp_path / "t.json", 0)
     assert main(["import", str(tmp_path)]) == 0
     assert "ranks" not in capsys.readouterr().out.splitlines()[1]
+
+
+def test_the_total_of_all_ranks_is_the_same_by_each_grouping(three):
+    """In each step a rank computes and then waits: its kernels exclude each other, so nothing is hidden."""
+    report = roofprof.merge([roofprof.from_trace(path) for path in three])
+    total = report.total
+    assert total.time == pytest.approx(len(three) * STEPS * 480e-6)
+    assert total.hidden_communication == 0
+    for by in ("module", "phase", "op", "dtype", "module,op"):
+        cells = said_of_total(report, by, ("time", "lower_bound_time", "wasted_time", "percent_of_roof", "bound"))
+        for figure in ("time", "lower_bound_time", "wasted_time"):
+            assert cells[figure].value == pytest.approx(getattr(total, figure) * 1e9, abs=1), (by, figure)
+        assert cells["bound"].text == total.bound == "network nccl", by
+        assert cells["percent_of_roof"].value == pytest.approx(total.percent_of_roof), by

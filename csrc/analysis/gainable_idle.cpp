@@ -1,0 +1,58 @@
+#include "analysis/gainable_idle.h"
+
+#include <algorithm>
+
+#include "core/idle.h"
+#include "core/median.h"
+
+namespace roofprof {
+
+namespace {
+
+// 0-1: a device that is busy for so much of its time has no gaps worth filling.
+constexpr double kNearlyAlwaysBusy = 0.95;
+
+// What observing may have caused is no gain.
+std::int64_t observers_own_ns(const ProfileData& data) {
+  std::int64_t launches = 0;
+  for (const auto& kernel : data.kernels) launches = saturating_add(launches, kernel.instances);
+  return idle_by_observing(data, launches);
+}
+
+}  // namespace
+
+std::int64_t idle_between_ns(const ProfileData& data, const Figures& total) {
+  if (!total.idle_ns) return 0;
+  std::int64_t idle_ns = 0;
+  for (const auto& time : data.device_times) idle_ns = saturating_add(idle_ns, time.idle_ns);
+  return std::min(idle_ns, *total.idle_ns);
+}
+
+std::int64_t idle_outside_ns(const ProfileData& data, const Figures& total) {
+  return total.idle_ns.value_or(0) - idle_between_ns(data, total);
+}
+
+std::int64_t device_span_ns(const ProfileData& data, const Figures& total) {
+  return saturating_add(total.busy_ns.value_or(0), idle_between_ns(data, total));
+}
+
+std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total) {
+  const auto busy_ns = total.busy_ns.value_or(0);
+  auto idle_ns = idle_between_ns(data, total);
+  if (const auto& bare_ns = data.runs.bare_ns; data.idle_basis != IdleBasis::bare && !bare_ns.empty()) {
+    idle_ns = std::min(idle_ns, static_cast<std::int64_t>(median(bare_ns)) - busy_ns);
+  } else {
+    idle_ns -= observers_own_ns(data);
+  }
+  const auto rest = (1 / kNearlyAlwaysBusy - 1) * static_cast<double>(busy_ns);
+  return static_cast<double>(idle_ns) <= rest ? 0 : idle_ns;
+}
+
+std::int64_t bare_call_ns(const ProfileData& data, const Figures& total) {
+  if (!data.runs.bare_ns.empty()) return static_cast<std::int64_t>(median(data.runs.bare_ns));
+  const auto time_ns = total.time_ns.value_or(0);
+  if (data.device_timed) return saturating_add(time_ns, gainable_idle_ns(data, total));
+  return std::min(time_ns, total.wall_ns.value_or(time_ns));  // threads that work at once have more time
+}
+
+}  // namespace roofprof

@@ -1,0 +1,28 @@
+#pragma once
+// Tells how much of a device's idle time a change of the program could save, and how long a call takes without an
+// observer: what findings promise stays within both.
+
+#include <cstdint>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// Returns the time in which devices ran nothing between two of their launches.
+std::int64_t idle_between_ns(const ProfileData& data, const Figures& total);
+
+// Returns that before their first launches and behind their last ones.
+std::int64_t idle_outside_ns(const ProfileData& data, const Figures& total);
+
+// Returns the time from a device's first launch to its last, devices added up; 0 where none was traced.
+std::int64_t device_span_ns(const ProfileData& data, const Figures& total);
+
+// Returns what of the idle time between launches may be there without an observer. Nothing where the device is busy for
+// nearly all of the time between its first launch and its last.
+std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total);
+
+// Returns the time of all that was profiled, without an observer; of a device that of its launches with the idle time
+// that may be saved, where no call without an observer was timed.
+std::int64_t bare_call_ns(const ProfileData& data, const Figures& total);
+
+}  // namespace roofprof

@@ -1,0 +1,125 @@
+"""What must hold of every trace that others recorded: one total for all groupings, and no gain that is not there.
+
+The truths are the trace's own events: the durations of what ran on the device, and the gaps between them.
+"""
+
+import functools
+import gzip
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from report.test_recorded_with_roofs import said_of_total
+
+import roofprof
+
+FOLDER = Path(os.environ.get("ROOFPROF_TRACES", "/nonexistent"))
+
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="ROOFPROF_TRACES names no folder with traces that were recorded on GPUs"
+)
+
+TIMES = ("time", "lower_bound_time", "wasted_time")
+VIEWS = ("module", "phase", "op", "dtype", "scope", "module,op")
+ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
+BUSY = 0.95
+SAME = 1e-6  # seconds
+
+
+def all_traces():
+    return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.json.gz")) if FOLDER.is_dir() else []
+
+
+@functools.lru_cache(maxsize=1)
+def read(name):
+    return roofprof.from_trace(FOLDER / name)
+
+
+@pytest.fixture(params=all_traces())
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def report(name):
+    return read(name)
+
+
+def gaps_of_devices(name):
+    """Seconds in which devices ran something, and nothing between their first and their last launch."""
+    events = json.loads(gzip.decompress((FOLDER / name).read_bytes()).decode("utf-8", "replace"), strict=False)
+    intervals = defaultdict(list)
+    for event in events["traceEvents"]:
+        if event.get("ph") == "X" and event.get("cat") in ON_DEVICE:
+            begin = float(event["ts"])
+            intervals[event.get("args", {}).get("device")].append((begin, begin + float(event["dur"])))
+    busy = idle = 0.0
+    for of_device in intervals.values():
+        until = min(begin for begin, _ in of_device)
+        for begin, end in sorted(of_device):
+            idle += max(begin - until, 0)
+            busy += max(end - max(begin, until), 0)
+            until = max(until, end)
+    return busy / 1e6, idle / 1e6
+
+
+def approximately(seconds):
+    return None if seconds is None else pytest.approx(seconds * 1e9, abs=1)
+
+
+def test_every_grouping_has_the_same_total(report):
+    alone = {"scope"} if not report.regions else set()
+    alone |= {"module"} if len(report.rows) == 1 else set()  # such tables have no line for the total
+    for by in set(VIEWS) - alone:
+        cells = said_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
+        said = {figure: cells[figure].value for figure in TIMES}
+        assert said == {figure: approximately(getattr(report.total, figure)) for figure in TIMES}, by
+        assert cells["bound"].text.lstrip("?") in (report.total.bound, "n/a", ""), by
+        assert cells["percent_of_roof"].value == report.total.percent_of_roof, by
+
+
+def test_kernels_have_the_time_of_the_total_and_what_was_hidden(report):
+    if not report.kernels:
+        pytest.skip("nothing ran on a device")
+    durations = sum(kernel.total for kernel in report.kernels)
+    assert report.total.time + (report.total.hidden_communication or 0) == pytest.approx(durations, rel=1e-9)
+    (cells,) = [said_of_total(report, "kernel", ("total",))]
+    assert cells["total"].value == approximately(report.total.time)
+
+
+@pytest.mark.parametrize("keys", [[], ["phase"], ["op"], ["dtype"], ["module", "op"]], ids=str)
+def test_groups_add_up_to_the_total(report, keys):
+    groups = report.group(*keys)
+    times = [group.time for group in groups]
+    if None not in times and report.total.op_time is not None:
+        assert sum(times) == pytest.approx(report.total.op_time, abs=SAME)
+    bounds = [group.lower_bound_time for group in groups]
+    if None not in bounds and report.total.lower_bound_time is not None:
+        assert sum(bounds) == pytest.approx(report.total.lower_bound_time, abs=SAME)
+
+
+def test_no_finding_gains_what_is_not_there(name, report):
+    busy, idle = gaps_of_devices(name)
+    call = (report.total.time or 0) + idle
+    for finding in report.findings:
+        assert finding.gain_low <= finding.gain_high <= call + SAME, finding.id
+    about_idle_time = [finding for finding in report.findings if finding.rule == "idle-device"]
+    for finding in about_idle_time:
+        assert finding.gain_high <= idle + SAME
+    if busy >= BUSY * (busy + idle):
+        assert not about_idle_time
+    assert {f.gain_high for f in report.findings if f.rule == "idle-outside"} <= {0}
+
+
+def test_a_device_that_had_not_begun_is_nobodys_gain():
+    """TimeSformer: busy for 99.0% of the time between its first kernel and its last, its softmax for 43% of that."""
+    (name,) = [name for name in all_traces() if "facebook_timesformer" in name]
+    busy, idle = gaps_of_devices(name)
+    assert busy / (busy + idle) > 0.98
+    findings = read(name).findings
+    assert "softmax" in findings[0].op
+    (outside,) = [finding for finding in findings if finding.rule == "idle-outside"]
+    assert outside.gain_high == 0
+    assert outside is findings[-1]
