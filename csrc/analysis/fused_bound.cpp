@@ -29,11 +29,11 @@ Seconds seconds_of(const OpBucket& bucket, const Ceilings& ceilings) {
     }
     return seconds;
   }
-  for (const auto& [traffic, working_set] : memory_parts(bucket)) {
-    const auto roof = ceilings.memory_roof(traffic, working_set);
-    if (!roof) continue;  // then neither bound is known
-    seconds.read += static_cast<double>(traffic.read_bytes) / roof->bytes_per_second;
-    seconds.write += static_cast<double>(traffic.write_bytes) / roof->bytes_per_second;
+  const auto held = held_traffic(bucket, ceilings);
+  if (!held) return seconds;  // then neither bound is known
+  for (const auto& [traffic, roof] : *held) {
+    seconds.read += static_cast<double>(traffic.read_bytes) / roof.bytes_per_second;
+    seconds.write += static_cast<double>(traffic.write_bytes) / roof.bytes_per_second;
   }
   return seconds;
 }

@@ -200,6 +200,7 @@ void compare(const Group& group, const Timing& timing, const Ceilings& ceilings,
   row.lower_bound_time_ns = compared.lower_bound_time_ns;
   row.wasted_time_ns = compared.wasted_time_ns;
   row.percent_of_roof = compared.percent_of_roof;
+  row.percent_of_roof_counted = compared.percent_of_roof_counted;
   row.bound = compared.bound;
   if (row.bytes == 0 && row.flops == 0) return;  // compiled code, whose work stands with its ops
   row.achieved_flops = compared.achieved_flops;

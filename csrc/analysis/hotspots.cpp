@@ -53,7 +53,7 @@ void put_kernels(const ProfileData& data, std::vector<GroupRow>& hotspots) {
   std::map<std::pair<std::string, std::string>, Sum> sums;  // by module and name
   for (const auto& kernel : data.compiled_kernels) {
     auto& sum = sums[{data.modules[index_of(kernel.owner.module)].path, kernel.name}];
-    sum.tally.add(bucket_of(kernel), data.ceilings);
+    sum.tally.add(bucket_of(kernel, data), data.ceilings);
     sum.time_ns = saturating_add(sum.time_ns, kernel.total_ns);
   }
   for (const auto& [key, sum] : sums) {

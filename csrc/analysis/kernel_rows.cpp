@@ -11,6 +11,8 @@
 #include "analysis/measured.h"
 #include "analysis/roofline.h"
 #include "analysis/within.h"
+#include "core/counted_bytes.h"
+#include "core/memory_time.h"
 #include "core/phrases.h"
 
 namespace roofprof {
@@ -82,10 +84,12 @@ void add_measured(const Measured& measured, KernelRow& row) {
 }
 
 // The longest of the times that each of its resources needs for what was counted: its operations, all types of them one
-// after the other, at their peaks, and the bytes of each level of memory at its bandwidth. `operations`: empty where
-// they are not known.
-void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations, const Ceilings& ceilings,
-              KernelRow& row) {
+// after the other, at their peaks, the counted bytes of DRAM at its bandwidth, and `useful_bytes`, of its op, at that
+// of the L2: what the L2 counts is requests of its tag stage, and its roof is one of useful bytes. `operations`,
+// `useful_bytes`: empty where they are not known.
+void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations,
+              std::optional<std::int64_t> useful_bytes, const std::optional<CountedBytes>& counted,
+              const Ceilings& ceilings, KernelRow& row) {
   const auto* dram = ceilings.memory_level("DRAM");
   if (!operations || !row.dram_bytes || dram == nullptr || !(dram->bytes_per_second > 0) || row.total_ns <= 0) return;
   std::array<double, kDTypeCount> seconds{};
@@ -99,15 +103,18 @@ void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations, 
   }
   const auto leading = static_cast<DType>(std::ranges::max_element(seconds) - seconds.begin());
   Bound bound = longest > 0 ? Bound{BoundKind::compute, std::string(name_of(leading))} : Bound{};
-  const auto hold = [&](const MemoryCeiling* level, std::optional<std::int64_t> bytes) {
-    if (level == nullptr || !bytes || !(level->bytes_per_second > 0)) return;
-    const double needed = static_cast<double>(*bytes) / level->bytes_per_second;
-    if (needed <= longest) return;
-    longest = needed;
-    bound = {BoundKind::memory, level->level};
+  const auto hold = [&](const MemoryCeiling& level, std::optional<double> needed) {
+    if (needed.value_or(0) <= longest) return;
+    longest = *needed;
+    bound = {BoundKind::memory, level.level};
   };
-  hold(dram, row.dram_bytes);
-  hold(ceilings.memory_level("L2"), row.l2_bytes);
+  OpBucket moved;  // alone, with nothing but these bytes
+  moved.counted = counted;
+  hold(*dram, counted_seconds(moved, ceilings));
+  const auto* cache = ceilings.memory_level("L2");
+  if (cache != nullptr && cache->bytes_per_second > 0 && useful_bytes) {
+    hold(*cache, static_cast<double>(*useful_bytes) / cache->bytes_per_second);
+  }
   constexpr double kNanoseconds = 1e9;
   const double ns = longest * kNanoseconds;
   row.lower_bound_time_ns = ns < static_cast<double>(kSaturated) ? std::llround(ns) : kSaturated;
@@ -141,19 +148,22 @@ std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
 void add_own_work(const OpBucket& kernel, const ProfileData& data, KernelRow& row) {
   row.bytes = kernel.work.bytes();
   row.incomplete = kernel.work.lower_limit;
-  if (row.percent_of_roof) return;  // by what was measured
   Tally tally;
   tally.add(kernel, data.ceilings);
   Timing timing;
   timing.time_ns = row.total_ns;
   const Figures figures = derive_figures(tally, timing, data.ceilings);
-  row.lower_bound_time_ns = figures.lower_bound_time_ns;
-  row.percent_of_roof = figures.percent_of_roof;
-  row.bound = figures.bound;
+  if (!row.percent_of_roof) {  // else by what was measured
+    row.lower_bound_time_ns = figures.lower_bound_time_ns;
+    row.percent_of_roof = figures.percent_of_roof;
+    row.bound = figures.bound;
+  }
   if (row.incomplete) return;
-  row.flops = kernel.work.flops();
+  if (!row.executed_flops) {
+    row.flops = kernel.work.flops();
+    row.achieved_flops = figures.achieved_flops;
+  }
   row.intensity = figures.intensity;
-  row.achieved_flops = figures.achieved_flops;
 }
 
 // `is_whole`: the row has all of the kernel's time.
@@ -164,7 +174,7 @@ void add_compiled(const CompiledKernel& kernel, const ProfileData& data, bool is
   row.code = kernel.code;
   row.source = kernel.source;
   if (!kernel.costed || !is_whole) return;
-  add_own_work(bucket_of(kernel), data, row);
+  add_own_work(bucket_of(kernel, data), data, row);
   if (!row.incomplete) row.unfused_bytes = kernel.unfused_bytes;
 }
 
@@ -212,13 +222,14 @@ void set_share(std::int64_t all_ns, KernelRow& row) {
 
 }  // namespace
 
-OpBucket bucket_of(const CompiledKernel& kernel) {
+OpBucket bucket_of(const CompiledKernel& kernel, const ProfileData& data) {
   OpBucket bucket;
   bucket.op = kernel.name;
   bucket.owner = kernel.owner;
   bucket.calls = kernel.instances;
   bucket.work = kernel.work;
   bucket.costed = kernel.costed;
+  if (kernel.id > 0) bucket.counted = counted_bytes(kernel.id, data);
   return bucket;
 }
 
@@ -236,16 +247,24 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
     set_share(all_ns, row);
     if (kernel.kind != KernelKind::kernel) continue;
     auto operations = reader.operations(kernel);
-    if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
+    std::optional<std::int64_t> useful_bytes;
+    // Of the work of which it is the only kernel.
+    const auto take_work = [&](const Work& work) {
+      useful_bytes = work.bytes();
+      row.flops = work.flops();
+      if (!operations) operations = operations_of(work);
+    };
+    const auto known = compiled.find(kernel.compiled);
+    if (known != compiled.end()) {
+      const CompiledKernel& code = *known->second.kernel;
+      if (known->second.rows == 1 && code.costed && !code.work.lower_limit) take_work(code.work);
+    } else if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
       const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
-      if (op.costed && !op.work.lower_limit && !is_time_of_region(op.op)) {
-        row.flops = op.work.flops();
-        if (!operations) operations = operations_of(op.work);
-      }
+      if (op.costed && !op.work.lower_limit && !is_time_of_region(op.op)) take_work(op.work);
     }
     add_measured(reader.read(kernel), row);
-    add_roof(operations, data.ceilings, row);
-    if (const auto known = compiled.find(kernel.compiled); known != compiled.end()) {
+    add_roof(operations, useful_bytes, counted_bytes(kernel), data.ceilings, row);
+    if (known != compiled.end()) {
       add_compiled(*known->second.kernel, data, known->second.rows == 1, row);
       continue;
     }

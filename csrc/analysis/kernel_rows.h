@@ -12,7 +12,7 @@ namespace roofprof {
 std::vector<KernelRow> kernel_rows(const ProfileData& data);
 
 // Returns a kernel of compiled code as if it were one op, without its time.
-OpBucket bucket_of(const CompiledKernel& kernel);
+OpBucket bucket_of(const CompiledKernel& kernel, const ProfileData& data);
 
 // Returns why there are no rows, as a sentence that begins with "no kernels"; empty where there are some.
 std::string why_no_kernels(const ProfileData& data);

@@ -115,6 +115,9 @@ RoofShares& RoofShares::operator+=(const RoofShares& other) {
   compute_time_ns = saturating_add(compute_time_ns, other.compute_time_ns);
   memory_time_ns = saturating_add(memory_time_ns, other.memory_time_ns);
   lower_bound_time_ns = saturating_add(lower_bound_time_ns, other.lower_bound_time_ns);
+  counted_bound_ns = saturating_add(counted_bound_ns, other.counted_bound_ns);
+  all_counted = all_counted && other.all_counted;
+  any_counted = any_counted || other.any_counted;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     at_dtype[i] += other.at_dtype[i];
     bound_by_dtype[i] += other.bound_by_dtype[i];
@@ -158,6 +161,10 @@ RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   shares.compute_time_ns = rounded_ns(compute_seconds);
   shares.memory_time_ns = rounded_ns(memory_seconds);
   shares.lower_bound_time_ns = std::max(shares.compute_time_ns, shares.memory_time_ns);
+  const auto counted = counted_seconds(bucket, ceilings);
+  shares.all_counted = counted.has_value();
+  shares.any_counted = bucket.counted.has_value();
+  if (counted) shares.counted_bound_ns = std::max(shares.compute_time_ns, rounded_ns(*counted));
   if (compute_seconds > memory_seconds) {
     shares.bound_by_dtype = shares.at_dtype;
   } else if (memory_seconds > 0) {
@@ -265,6 +272,11 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
     if (has_work(work) && *figures.time_ns > 0 && !begins_collectives) {
       figures.percent_of_roof =
           100.0 * static_cast<double>(*figures.lower_bound_time_ns) / static_cast<double>(*figures.time_ns);
+      if (tally.roof.any_counted && tally.roof.all_counted) {
+        const auto counted_ns = saturating_add(tally.roof.counted_bound_ns, tally.exposed.needed_ns);
+        figures.percent_of_roof_counted =
+            100.0 * static_cast<double>(counted_ns) / static_cast<double>(*figures.time_ns);
+      }
     }
   }
   figures.bound = bound_of(tally, timing, figures);

@@ -29,6 +29,11 @@ struct RoofShares {
   std::int64_t compute_time_ns = 0;
   std::int64_t memory_time_ns = 0;
   std::int64_t lower_bound_time_ns = 0;
+  // The lower bound by the bytes that were counted (counted_seconds), in place of those that must move. Not known where
+  // some of the work was not counted.
+  std::int64_t counted_bound_ns = 0;
+  bool all_counted = true;
+  bool any_counted = false;
   // Seconds at each roof, whether or not it is the one that bounds: which dtype and level dominate the work.
   std::array<double, kDTypeCount> at_dtype{};
   std::map<std::string, LevelShare> at_level;

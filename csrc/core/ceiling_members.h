@@ -15,10 +15,19 @@ void for_each_member(Of<Provenance>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<SustainedRate>, Visitor&& visit) {
+  visit("operations_per_second", &SustainedRate::operations_per_second, Written::always);
+  visit("seconds", &SustainedRate::seconds, Written::always);
+  visit("clock_hz", &SustainedRate::clock_hz, Written::unless_default);
+  visit("power_watts", &SustainedRate::power_watts, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<ComputeCeiling>, Visitor&& visit) {
   visit("dtype", &ComputeCeiling::dtype, Written::always);
   visit("operations_per_second", &ComputeCeiling::operations_per_second, Written::always);
   visit("provenance", &ComputeCeiling::provenance, Written::always);
+  visit("sustained", &ComputeCeiling::sustained, Written::unless_default);
 }
 
 template <class Visitor>

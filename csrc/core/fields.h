@@ -245,6 +245,11 @@ inline constexpr std::tuple kFigures{
                   .needs = facts::time | facts::roofs,
                   .limit = Limit::lower,
                   .legend = {"%roof = lower bound / time"}}),
+    figure_entry("percent_of_roof_counted", "%roof cnt.", Unit::percent, &Figures::percent_of_roof_counted,
+                 {.aliases = {"roof_counted"},
+                  .needs = facts::time | facts::roofs | facts::counters,
+                  .limit = Limit::lower,
+                  .legend = {"%roof cnt.: by DRAM's counted bytes in place of those that must move"}}),
     figure_entry(
         "wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_time_ns,
         {.needs = facts::time | facts::roofs, .limit = Limit::upper, .legend = {"wasted = time - lower bound"}}),

@@ -80,6 +80,14 @@ void for_each_member(Of<Crossing>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<CountedBytes>, Visitor&& visit) {
+  visit("dram_bytes", &CountedBytes::dram_bytes, Written::always);
+  visit("dram_read_bytes", &CountedBytes::dram_read_bytes, Written::unless_default);
+  visit("dram_write_bytes", &CountedBytes::dram_write_bytes, Written::unless_default);
+  visit("uncounted_bytes", &CountedBytes::uncounted_bytes, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("op", &OpBucket::op, Written::always);
   visit_owner(&OpBucket::owner, Written::unless_default, visit);
@@ -94,6 +102,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
   visit("reuse", &OpBucket::reuse, Written::unless_default);
+  visit("counted", &OpBucket::counted, Written::unless_default);
   visit("crossings", &OpBucket::crossings, Written::unless_default);
   visit("channels_first", &OpBucket::channels_first, Written::unless_default);
   visit("fused", &OpBucket::fused, Written::unless_default);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
+
+#include "core/roofs.h"
 
 namespace roofprof {
 
@@ -57,9 +60,113 @@ std::vector<MemoryPart> memory_parts(const OpBucket& bucket) {
 
 bool stands_at_footprint(const OpBucket& bucket) {
   const auto bytes = static_cast<double>(bucket.work.bytes());
-  if (bucket.link_bytes > 0 || bytes <= 0) return false;
+  if (bucket.link_bytes > 0 || bytes <= 0 || bucket.counted) return false;
   const auto parts = memory_parts(bucket);
   return parts.size() > bucket.reuse.size() && bytes_of(parts.back().traffic) > kNegligible * bytes;
+}
+
+namespace {
+
+MemoryTraffic scaled(const MemoryTraffic& traffic, double reads, double writes) {
+  const auto part = [](std::int64_t bytes, double share) { return std::llround(static_cast<double>(bytes) * share); };
+  return {part(traffic.read_bytes, reads), part(traffic.write_bytes, writes),
+          part(traffic.updated_bytes, std::min(reads, writes))};
+}
+
+MemoryTraffic without(const MemoryTraffic& all, const MemoryTraffic& part) {
+  const MemoryTraffic rest{all.read_bytes - part.read_bytes, all.write_bytes - part.write_bytes,
+                           all.updated_bytes - part.updated_bytes};
+  return {rest.read_bytes, rest.write_bytes, std::min({rest.updated_bytes, rest.read_bytes, rest.write_bytes})};
+}
+
+// How an op's bytes split by what was counted: 0-1 each.
+struct Shares {
+  double uncounted = 0;  // of all: those of copies and fills
+  double reads = 0;      // of the reads that are not: those that DRAM was seen to move
+  double writes = 0;
+};
+
+double share_of(std::int64_t part, double whole) {
+  return whole > 0 ? std::clamp(static_cast<double>(part) / whole, 0.0, 1.0) : 0;
+}
+
+Shares shares_of(const CountedBytes& counted, const Work& work) {
+  const auto reads = static_cast<double>(work.read_bytes);
+  const auto writes = static_cast<double>(work.write_bytes);
+  Shares shares;
+  shares.uncounted = share_of(counted.uncounted_bytes, reads + writes);
+  const double left = 1 - shares.uncounted;
+  if (counted.dram_read_bytes && counted.dram_write_bytes) {
+    shares.reads = share_of(*counted.dram_read_bytes, left * reads);
+    shares.writes = share_of(*counted.dram_write_bytes, left * writes);
+  } else {
+    shares.reads = shares.writes = share_of(counted.dram_bytes, left * (reads + writes));
+  }
+  return shares;
+}
+
+constexpr std::int64_t kBeyondCaches = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+std::optional<std::vector<HeldTraffic>> held_traffic(const OpBucket& bucket, const Ceilings& ceilings) {
+  std::vector<HeldTraffic> held;
+  const auto hold = [&](const MemoryTraffic& traffic, std::int64_t working_set) {
+    const auto roof = ceilings.memory_roof(traffic, working_set);
+    if (roof) held.push_back({traffic, *roof});
+    return roof.has_value();
+  };
+  const auto* cache = last_cache(ceilings);
+  const bool by_counts =
+      bucket.counted && bucket.work.bytes() > 0 && cache != nullptr && ceilings.memory_for(kBeyondCaches) != nullptr;
+  const Shares shares = by_counts ? shares_of(*bucket.counted, bucket.work) : Shares{.uncounted = 1};
+  for (const auto& [traffic, working_set] : memory_parts(bucket)) {
+    if (shares.uncounted >= 1) {
+      if (!hold(traffic, working_set)) return std::nullopt;
+      continue;
+    }
+    const auto by_reuse = scaled(traffic, shares.uncounted, shares.uncounted);
+    const auto counted = without(traffic, by_reuse);
+    const auto missed = scaled(counted, shares.reads, shares.writes);
+    const auto found = without(counted, missed);
+    if (bytes_of(by_reuse) > 0 && !hold(by_reuse, working_set)) return std::nullopt;
+    if (bytes_of(missed) > 0 && !hold(missed, kBeyondCaches)) return std::nullopt;
+    if (bytes_of(found) > 0 && !hold(found, std::min(working_set, cache->capacity_bytes))) return std::nullopt;
+  }
+  return held;
+}
+
+std::optional<double> counted_seconds(const OpBucket& bucket, const Ceilings& ceilings) {
+  const auto by_reuse = [&](const OpBucket& of) -> std::optional<double> {
+    const auto time = memory_time(of, ceilings);
+    if (!time) return std::nullopt;
+    double seconds = 0;
+    for (const auto& [level, share] : time->at_level) seconds += share.seconds;
+    return seconds;
+  };
+  if (bucket.link_bytes > 0 || (!bucket.counted && bucket.work.bytes() == 0)) return by_reuse(bucket);
+  if (!bucket.counted) return std::nullopt;
+  const CountedBytes& counted = *bucket.counted;
+  double seconds = 0;
+  if (counted.uncounted_bytes > 0) {
+    OpBucket copied = bucket;
+    copied.counted.reset();
+    const auto all = by_reuse(copied);
+    if (!all) return std::nullopt;
+    seconds = *all * shares_of(counted, bucket.work).uncounted;
+  }
+  const bool apart = counted.dram_read_bytes && counted.dram_write_bytes;
+  // Not apart: in the op's own mix.
+  const double each =
+      bucket.work.bytes() > 0 ? static_cast<double>(counted.dram_bytes) / static_cast<double>(bucket.work.bytes()) : 0;
+  MemoryTraffic traffic{counted.dram_bytes, 0, 0};
+  if (apart) traffic = {*counted.dram_read_bytes, *counted.dram_write_bytes, 0};
+  if (!apart && each > 0) {
+    traffic = scaled({bucket.work.read_bytes, bucket.work.write_bytes, 0}, each, each);
+  }
+  const auto roof = ceilings.memory_roof(traffic, kBeyondCaches);
+  if (!roof) return std::nullopt;
+  return seconds + bytes_of(traffic) / roof->bytes_per_second;
 }
 
 std::optional<MemoryTime> memory_time(const OpBucket& bucket, const Ceilings& ceilings) {
@@ -74,11 +181,9 @@ std::optional<MemoryTime> memory_time(const OpBucket& bucket, const Ceilings& ce
     add({link->level, link->bytes_per_second, link->provenance.spread}, static_cast<double>(bucket.link_bytes));
     return time;
   }
-  for (const auto& [traffic, working_set] : memory_parts(bucket)) {
-    const auto roof = ceilings.memory_roof(traffic, working_set);
-    if (!roof) return std::nullopt;
-    add(*roof, bytes_of(traffic));
-  }
+  const auto held = held_traffic(bucket, ceilings);
+  if (!held) return std::nullopt;
+  for (const auto& [traffic, roof] : *held) add(roof, bytes_of(traffic));
   return time;
 }
 

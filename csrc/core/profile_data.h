@@ -121,6 +121,17 @@ inline bool is_within(ModuleId module, ModuleId above, const std::vector<Module>
   return module == above;
 }
 
+// What hardware counters saw an op's kernels move to and from DRAM, all calls together.
+struct CountedBytes {
+  std::int64_t dram_bytes = 0;
+  std::optional<std::int64_t> dram_read_bytes = {};  // these two where they were counted apart
+  std::optional<std::int64_t> dram_write_bytes = {};
+  // What its copies and fills move, which have no counters, by their records: what a copy reads and what it writes.
+  std::int64_t uncounted_bytes = 0;
+
+  bool operator==(const CountedBytes&) const = default;
+};
+
 // All calls of one op in one module and phase with one signature; the unit that everything is summed from.
 struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"
@@ -140,6 +151,7 @@ struct OpBucket {
   // The reuse distances of the bytes of `work`, all calls together. Where it covers fewer bytes, the rest is at the
   // distance of one call's footprint.
   Reuse reuse = {};
+  std::optional<CountedBytes> counted = {};  // empty: not all of its kernels were counted, one by one
   // All calls together; known where ProfileData::crossings_known says so.
   Crossings crossings = {};
   // A convolution or pooling of images none of which is channels_last, in its first call.

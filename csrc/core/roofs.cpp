@@ -50,6 +50,10 @@ std::string wrong_point(const BandwidthPoint& point) {
 std::string impossible_roof(const Ceilings& ceilings) {
   for (const auto& peak : ceilings.compute) {
     auto wrong = wrong_rate(peak.operations_per_second, "operations_per_second of " + std::string(name_of(peak.dtype)));
+    if (wrong.empty() && peak.sustained) {
+      wrong = wrong_rate(peak.sustained->operations_per_second,
+                         "sustained operations_per_second of " + std::string(name_of(peak.dtype)));
+    }
     if (!wrong.empty()) return wrong;
   }
   for (const auto& level : ceilings.memory) {
@@ -72,6 +76,15 @@ std::string impossible_roof(const Ceilings& ceilings) {
     if (auto wrong = wrong_point(point); !wrong.empty()) return wrong;
   }
   return "";
+}
+
+const MemoryCeiling* last_cache(const Ceilings& ceilings) {
+  const MemoryCeiling* last = nullptr;
+  for (const auto& level : ceilings.memory) {
+    const bool is_cache = level.level != kHostLink && level.capacity_bytes > 0 && level.bytes_per_second > 0;
+    if (is_cache && (last == nullptr || level.capacity_bytes > last->capacity_bytes)) last = &level;
+  }
+  return last;
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Checks roofs that come from outside.
+// Checks roofs that come from outside; finds levels among them.
 
 #include <string>
 
@@ -10,5 +10,8 @@ namespace roofprof {
 // Returns why they cannot be right, as a sentence: "bytes_per_second of DRAM is -1, not a positive number"; empty where
 // they can be used.
 std::string impossible_roof(const Ceilings& ceilings);
+
+// Returns the largest cache, which all of the device shares; null where none has a roof.
+const MemoryCeiling* last_cache(const Ceilings& ceilings);
 
 }  // namespace roofprof

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/counted_bytes.h"
 #include "core/interval.h"
 #include "core/note_codes.h"
 #include "join/counter_join.h"
@@ -290,6 +291,7 @@ ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>&
     }
   }
   data.kernels = std::move(kernels.buckets);
+  set_counted_bytes(data);
   std::ranges::stable_sort(data.kernels, std::ranges::greater(), &KernelBucket::total_ns);
   return data;
 }

@@ -121,6 +121,7 @@ Environment key_of(const std::string& device, const RoofSource& source) {
     key.emplace_back("threads", static_cast<std::int64_t>(at::get_num_threads()));
     return key;
   }
+  key.emplace_back("gpu_roofs", std::int64_t{2});  // 1 had no curve: it is measured again
   for (auto& fact : source.gpu_environment(device)) {
     if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
   }
@@ -272,7 +273,7 @@ class LinesOnStderr {
     constexpr std::chrono::seconds kQuiet{2};
     if (now_() - begin_ < kQuiet) return;
     if (!std::exchange(begun_, true)) {
-      std::cerr << "roofs of this machine: measured once, in about 20 seconds, and kept in " << ceilings_cache_folder()
+      std::cerr << "roofs of this machine: measured once, in 20 to 30 seconds, and kept in " << ceilings_cache_folder()
                 << '\n';
     }
     std::cerr << line << '\n';

@@ -28,7 +28,7 @@ struct RoofSource {
   std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;
   // Called again and again while another process has its turn; what it throws ends the wait.
   std::function<void()> while_waiting = [] {};
-  // The longest time that one process may have its turn. A measurement takes 20 seconds at most: a process that takes
+  // The longest time that one process may have its turn. A measurement takes 30 seconds at most: a process that takes
   // longer was stopped, or hangs.
   std::chrono::milliseconds longest_turn = std::chrono::minutes(1);
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/phrases.h"
 #include "report/document.h"
 #include "report/units.h"
 #include "report/utf8.h"
@@ -84,7 +85,7 @@ void add(Table& table, const Row& row, bool beside_published) {
   table.add(std::move(cells));
 }
 
-// Every other point: the working sets double.
+// Every other point, where the working sets double, and the last.
 Table curve_table(const BandwidthCurve& curve) {
   Table table{{{"working set", false, 0, 0},
                {"read", false, 0, 0},
@@ -94,7 +95,8 @@ Table curve_table(const BandwidthCurve& curve) {
                {"in place", false, 0, 0},
                {"spread", false, 0, 1}}};
   table.title = "bandwidth by working set";
-  for (std::size_t i = 0; i < curve.points.size(); i += 2) {
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    if (i % 2 != 0 && i + 1 < curve.points.size()) continue;
     const BandwidthPoint& point = curve.points[i];
     const auto cell = [](double rate) { return Cell(human_count(rate, "B/s")); };
     table.add({Cell(human_bytes(static_cast<double>(point.working_set_bytes))), cell(point.read), cell(point.triad),
@@ -126,6 +128,25 @@ Table network_table(const std::vector<NetworkCeiling>& network) {
 
 }  // namespace
 
+std::string sustained_text(const Ceilings& ceilings) {
+  std::string text;
+  double seconds = 0;
+  for (const auto& peak : ceilings.compute) {
+    if (!peak.sustained) continue;
+    const auto& [rate, over, clock_hz, power_watts] = *peak.sustained;
+    seconds = std::max(seconds, over);
+    std::string item =
+        std::string(name_of(peak.dtype)) + " " + human_count(rate, is_floating(peak.dtype) ? "FLOP/s" : "op/s");
+    const double lower = 1 - rate / peak.operations_per_second;
+    if (lower > 0) item += ", " + human_percent(100 * lower) + " lower";
+    if (clock_hz > 0) item += ", at " + fixed_text(clock_hz / 1e6, 0) + " MHz";
+    if (power_watts > 0) item += clock_hz > 0 ? " and " : ", at ";
+    if (power_watts > 0) item += fixed_text(power_watts, 0) + " W";
+    text += (text.empty() ? "" : "; ") + item;
+  }
+  return text.empty() ? "" : "over " + fixed_text(seconds, 0) + " s: " + text;
+}
+
 Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) {
   if (published != nullptr && published->empty()) published = nullptr;
   Document document;
@@ -153,7 +174,9 @@ Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) 
   for (const auto& row : memory_rows(ceilings, published)) add(table, row, published != nullptr);
   document.add(Heading{ceilings.device.empty() && published != nullptr ? published->device : ceilings.device});
   document.add(std::move(table));
-  if (!ceilings.curve.empty()) document.add(curve_table(ceilings.curve));
+  if (ceilings.curve.provenance.source != "published" && !ceilings.curve.empty()) {
+    document.add(curve_table(ceilings.curve));
+  }
   add_network();
   const auto say = [&](std::string label, std::string text, bool apart = true) {
     document.add(Paragraph{.label = std::move(label), .text = std::move(text), .apart = apart});
@@ -162,6 +185,7 @@ Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) 
     say("busy", "other programs used " + human_percent(ceilings.busy_share * 100) +
                     " of the processors meanwhile: these roofs may be too low");
   }
+  if (const auto sustained = sustained_text(ceilings); !sustained.empty()) say("sustained", sustained);
   const auto is_published = [](const ComputeCeiling& peak) { return peak.provenance.source == "published"; };
   if (!ceilings.curve.empty() && ceilings.curve.provenance.source == "measured" && !ceilings.curve.provenance.spread) {
     say("spread", "n/a, because one round was measured");

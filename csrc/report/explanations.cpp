@@ -17,6 +17,7 @@
 #include "core/fields.h"
 #include "core/phrases.h"
 #include "core/profile_data.h"
+#include "report/ceilings_table.h"
 #include "report/columns.h"
 #include "report/tables.h"
 #include "report/units.h"
@@ -465,6 +466,9 @@ void add_roofs(Document& document, const Report& report) {
     const std::string_view brackets = origin.has_spread ? " (in brackets the spread over repeats)" : "";
     document.say(&origin == origins.data() ? "roofs" : "",
                  fmt::format("{}{}: {}", origin.name, brackets, fmt::join(origin.roofs, ", ")));
+  }
+  if (const auto sustained = sustained_text(ceilings); !sustained.empty()) {
+    document.say("", "rows are held against peaks of the first milliseconds; sustained " + sustained);
   }
 }
 

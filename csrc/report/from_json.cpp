@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "core/counted_bytes.h"
 #include "core/idle.h"
 #include "core/json/file.h"
 #include "core/json/members.h"
@@ -47,6 +49,8 @@ std::shared_ptr<const ProfileData> read_data(std::string_view text) {
   JsonReader json(text);
   read_value(json, *data);
   json.finish();
+  // Files of earlier versions have it with the kernels alone.
+  if (std::ranges::none_of(data->ops, [](const auto& op) { return op.counted.has_value(); })) set_counted_bytes(*data);
   *data = with_settled_idle(std::move(*data));
   return data;
 }

@@ -9,10 +9,17 @@ class Provenance:
     date: Final[str]
     spread: Final[float | None]
 
+class SustainedRate:
+    operations_per_second: Final[float]
+    seconds: Final[float]
+    clock_hz: Final[float]
+    power_watts: Final[float]
+
 class ComputeCeiling:
     dtype: Final[str]
     operations_per_second: Final[float]
     provenance: Final[Provenance]
+    sustained: Final[SustainedRate | None]
 
 class MemoryCeiling:
     level: Final[str]
@@ -84,7 +91,7 @@ class Ceilings:
     device: Final[str]
     compute: Final[list[ComputeCeiling]]
     memory: Final[list[MemoryCeiling]]
-    curve: Final[BandwidthCurve]  # bandwidth against working set, of a CPU that was measured; others have no points
+    curve: Final[BandwidthCurve]  # bandwidth against working set, where it was measured; else without points
     network: Final[list[NetworkCeiling]]
     calibration: Final[Calibration]  # by `roofprof calibrate`
     facts: Final[CardFacts]  # facts that are published of a card, in addition to its roofs
@@ -198,6 +205,7 @@ class Row:
     memory_time: Final[float | None]
     lower_bound_time: Final[float | None]
     percent_of_roof: Final[float | None]
+    percent_of_roof_counted: Final[float | None]
     wasted_time: Final[float | None]
     dram_bytes: Final[int | None]
     dram_read_bytes: Final[int | None]
@@ -243,6 +251,7 @@ class Row:
     self_memory_time: Final[float | None]
     self_lower_bound_time: Final[float | None]
     self_percent_of_roof: Final[float | None]
+    self_percent_of_roof_counted: Final[float | None]
     self_wasted_time: Final[float | None]
     self_dram_bytes: Final[int | None]
     self_dram_read_bytes: Final[int | None]
@@ -301,6 +310,7 @@ class GroupRow:
     memory_time: Final[float | None]
     lower_bound_time: Final[float | None]
     percent_of_roof: Final[float | None]
+    percent_of_roof_counted: Final[float | None]
     wasted_time: Final[float | None]
     dram_bytes: Final[int | None]
     dram_read_bytes: Final[int | None]

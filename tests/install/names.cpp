@@ -47,7 +47,8 @@ void names_of(const Ceilings& x, const MemoryTraffic& traffic) {
       x.compute_for(DType::fp32), x.empty(), x.memory_for(1), x.memory_level(kHostLink), x.memory_roof(traffic),
       x.memory_roof(traffic, 1));
 }
-void names_of(const ComputeCeiling& x) { use(x.dtype, x.operations_per_second, x.provenance); }
+void names_of(const ComputeCeiling& x) { use(x.dtype, x.operations_per_second, x.provenance, x.sustained); }
+void names_of(const SustainedRate& x) { use(x.clock_hz, x.operations_per_second, x.power_watts, x.seconds); }
 void names_of(const MemoryCeiling& x) { use(x.bytes_per_second, x.capacity_bytes, x.level, x.provenance); }
 void names_of(const MemoryRoof& x) { use(x.bytes_per_second, x.level, x.spread); }
 void names_of(const MemoryTraffic& x) { use(x.read_bytes, x.updated_bytes, x.write_bytes, x.footprint_bytes()); }
@@ -114,10 +115,10 @@ void names_of(const Figures& x) {
       x.dram_read_ratio, x.dram_write_bytes, x.dram_write_ratio, x.executed_flops, x.flops, x.host_time_ns, x.idle_ns,
       x.incomplete, x.int_ops, x.intensity, x.kernel_count, x.l1_bytes, x.l1_intensity, x.l2_bytes, x.l2_intensity,
       x.lower_bound_time_ns, x.macs, x.memory_time_ns, x.op_time_ns, x.operations_by_dtype, x.percent_of_roof,
-      x.read_bytes, x.time_high_ns, x.time_low_ns, x.time_ns, x.time_spread, x.utilization, x.wall_ns, x.wasted_time_ns,
-      x.write_bytes, x.busy(), x.compute_time(), x.counts_integers(), x.figure(""), x.host_time(), x.idle(),
-      x.leading_operations(), x.lower_bound_time(), x.memory_time(), x.op_time(), x.time(), x.time_high(), x.time_low(),
-      x.wall(), x.wasted_time());
+      x.percent_of_roof_counted, x.read_bytes, x.time_high_ns, x.time_low_ns, x.time_ns, x.time_spread, x.utilization,
+      x.wall_ns, x.wasted_time_ns, x.write_bytes, x.busy(), x.compute_time(), x.counts_integers(), x.figure(""),
+      x.host_time(), x.idle(), x.leading_operations(), x.lower_bound_time(), x.memory_time(), x.op_time(), x.time(),
+      x.time_high(), x.time_low(), x.wall(), x.wasted_time());
 }
 void names_of(const Finding& x) {
   use(x.action, x.basis, x.because, x.bound, x.confidence, x.evidence, x.gain_high_ns, x.gain_low_ns, x.id, x.module,

@@ -17,6 +17,7 @@
 #include "core/deviation.h"
 #include "core/note_codes.h"
 #include "core/phrases.h"
+#include "core/roofs.h"
 
 namespace roofprof {
 
@@ -88,7 +89,10 @@ ProfileData counts_of(ProfileData data) {
   for (auto& module : counts.modules) module.compiled_region = -1;
   counts.ops = std::move(data.ops);
   std::erase_if(counts.ops, [](const OpBucket& op) { return op.costed && is_time_of_region(op.op); });
-  for (auto& bucket : counts.ops) bucket.reuse.clear();  // times are predicted by footprints
+  for (auto& bucket : counts.ops) {
+    bucket.reuse.clear();  // times are predicted by footprints
+    bucket.counted.reset();
+  }
   for (const auto& time : data.times) counts.times.push_back({time.owner, time.calls, {}, {}});
   return counts;
 }
@@ -129,8 +133,9 @@ void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device
   const auto cached = [found = 1 - missed_share(op, device)](std::int64_t bytes) {
     return rounded(found * static_cast<double>(bytes));
   };
-  const ReusedBytes near{rounded(device.cache_capacity), cached(work.read_bytes), cached(work.write_bytes),
-                         cached(work.updated_bytes)};
+  const auto* cache = last_cache(*device.ceilings);  // its roof may be that of what it was seen to hold
+  const ReusedBytes near{cache != nullptr ? cache->capacity_bytes : rounded(device.cache_capacity),
+                         cached(work.read_bytes), cached(work.write_bytes), cached(work.updated_bytes)};
   bucket.reuse = {near,
                   {kSaturated, work.read_bytes - near.read_bytes, work.write_bytes - near.write_bytes,
                    work.updated_bytes - near.updated_bytes}};

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/phrases.h"
+#include "core/roofs.h"
 
 namespace roofprof {
 
@@ -38,7 +39,12 @@ const MemoryCeiling* main_memory(const Ceilings& ceilings) {
   return largest;
 }
 
-bool is_cpu(const Ceilings& ceilings) { return !ceilings.curve.empty() || ceilings.memory_level("L3") != nullptr; }
+// A GPU has a curve, too, but a link to the host, or facts from its documents.
+bool is_cpu(const Ceilings& ceilings) {
+  if (ceilings.memory_level("L3") != nullptr) return true;
+  const bool is_gpu = ceilings.memory_level(kHostLink) != nullptr || ceilings.facts.l2_bytes > 0;
+  return !ceilings.curve.empty() && !is_gpu;
+}
 
 void calibrate(TargetDevice& device) {
   auto own = std::make_shared<CalibratedParameters>(
@@ -88,15 +94,6 @@ void add_missing_peaks(TargetDevice& device, const AchievedShare* share) {
 }
 
 }  // namespace
-
-const MemoryCeiling* last_cache(const Ceilings& ceilings) {
-  const MemoryCeiling* last = nullptr;
-  for (const auto& level : ceilings.memory) {
-    const bool is_cache = level.level != kHostLink && level.capacity_bytes > 0 && level.bytes_per_second > 0;
-    if (is_cache && (last == nullptr || level.capacity_bytes > last->capacity_bytes)) last = &level;
-  }
-  return last;
-}
 
 std::optional<MemoryCeiling> estimated_cache(const Ceilings& ceilings) {
   const CardFacts& facts = ceilings.facts;
@@ -165,7 +162,9 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
                              " is published: " + estimated->provenance.method + ", is taken");
   }
   if (const auto* cache = estimated ? &*estimated : last_cache(ceilings)) {
-    device.cache_capacity = static_cast<double>(cache->capacity_bytes);
+    // The numbers of the prediction are fitted to nominal sizes.
+    const bool is_stated = cache->level == "L2" && ceilings.facts.l2_bytes > 0;
+    device.cache_capacity = static_cast<double>(is_stated ? ceilings.facts.l2_bytes : cache->capacity_bytes);
     device.cache_bytes = device.cache_capacity * (share != nullptr ? share->cache : 1);
     device.cache_roof = cache->bytes_per_second;
     device.cache_bandwidth = device.cache_roof * bandwidth_factor * parameters.gpu.streaming.of_cache_bandwidth;

@@ -67,8 +67,7 @@ const AchievedShare& architecture_of(const TargetDevice& device);
 // Returns the bytes per second of main memory at that share of what is achieved, never above the roof itself.
 double dram_bandwidth(double share, const TargetDevice& device);
 
-// Returns the last cache before main memory; null: none is known. `estimated` is of a cache whose size alone is known.
-const MemoryCeiling* last_cache(const Ceilings& ceilings);
+// Returns the cache whose size alone is known, with an estimate of its bandwidth; empty: its roof is known, or nothing.
 std::optional<MemoryCeiling> estimated_cache(const Ceilings& ceilings);
 
 // Returns the rate of the units that are not tensor cores; the highest peak where fp32's is not known.

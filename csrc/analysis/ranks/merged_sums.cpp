@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/counted_bytes.h"
+
 namespace roofprof {
 
 namespace {
@@ -186,6 +188,7 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     fresh.calls = fresh.link_bytes = 0;
     fresh.work = {};
     fresh.reuse.clear();
+    fresh.counted = CountedBytes{0, 0, 0, 0};
     fresh.crossings.clear();
     fresh.time_ns.reset();
     const std::size_t at = place_of(op_places_, std::move(key), ops_, fresh);
@@ -194,6 +197,7 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     ops_[at].work += bucket.work;
     ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
     add_reuse(ops_[at].reuse, bucket.reuse);
+    add_counted(ops_[at].counted, bucket.counted);
     add_crossings(ops_[at].crossings, bucket.crossings);
     op_times_[at].add(bucket.time_ns);
     merged.push_back(static_cast<std::int64_t>(at));

@@ -220,6 +220,12 @@ std::optional<std::int64_t> Nvml::sm_clock_hz(const std::string& pci_bus_id) con
   return converted(told<Number>(library_->nvmlDeviceGetClockInfo, gpu, kSmClock), megahertz);
 }
 
+std::optional<double> Nvml::power_watts(const std::string& pci_bus_id) const {
+  const Gpu gpu = library_->find(pci_bus_id).first;
+  if (gpu == nullptr) return std::nullopt;
+  return converted(told<Number>(library_->nvmlDeviceGetPowerUsage, gpu), watts);
+}
+
 std::optional<std::vector<std::string>> Nvml::throttle_reasons(const std::string& pci_bus_id) const {
   const Gpu gpu = library_->find(pci_bus_id).first;
   return gpu != nullptr ? library_->throttle_reasons(gpu) : std::nullopt;

@@ -50,8 +50,9 @@ class Nvml {
   // Returns the state of the GPU at a PCI bus id ("0000:3b:00.0", as the driver names it; NVML's indices differ).
   // Without an id it returns that of the GPU, if there is exactly one.
   GpuState state(const std::string& pci_bus_id) const;
-  // These return two members alone, which is cheap enough to ask while something is measured.
+  // These return three members alone, which is cheap enough to ask while something is measured.
   std::optional<std::int64_t> sm_clock_hz(const std::string& pci_bus_id) const;
+  std::optional<double> power_watts(const std::string& pci_bus_id) const;
   std::optional<std::vector<std::string>> throttle_reasons(const std::string& pci_bus_id) const;
 
  private:

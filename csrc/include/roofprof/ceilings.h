@@ -23,11 +23,23 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-// Peak operations per second (FLOP/s for floating dtypes) of one dtype.
+// What the work that gave a peak reaches where it goes on: the median over that time, and the medians of the clock and
+// the power meanwhile (0: not known).
+struct SustainedRate {
+  double operations_per_second = 0;
+  double seconds = 0;
+  double clock_hz = 0;
+  double power_watts = 0;
+  bool operator==(const SustainedRate&) const = default;
+};
+
+// Peak operations per second (FLOP/s for floating dtypes) of one dtype. Of a GPU that was measured, that of the first
+// milliseconds, before its power limit or heat hold it down.
 struct ComputeCeiling {
   DType dtype = DType::other;
   double operations_per_second = 0;
   Provenance provenance;
+  std::optional<SustainedRate> sustained = {};
   bool operator==(const ComputeCeiling&) const = default;
 };
 
@@ -158,7 +170,7 @@ struct Ceilings {
   std::string device;  // the device that was measured, in words
   std::vector<ComputeCeiling> compute;
   std::vector<MemoryCeiling> memory;  // from the smallest level to the largest
-  BandwidthCurve curve = {};          // of a CPU, measured; its plateaus are the levels in `memory`
+  BandwidthCurve curve = {};          // measured; its plateaus are the levels in `memory`
   std::vector<NetworkCeiling> network = {};
   CardFacts facts = {};
   Calibration calibration = {};

@@ -92,6 +92,8 @@ struct Figures {
     [[deprecated("use lower_bound_time_ns")]] detail::EarlierName lower_bound_ns;
   };
   std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
+  // 0-100, by the bytes that hardware counters saw DRAM move, where percent_of_roof takes those that must move.
+  std::optional<double> percent_of_roof_counted;
   union {
     std::optional<std::int64_t> wasted_time_ns = {};
     [[deprecated("use wasted_time_ns")]] detail::EarlierName wasted_ns;

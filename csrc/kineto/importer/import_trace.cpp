@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/counted_bytes.h"
 #include "core/note_codes.h"
 #include "join/join.h"
 #include "kineto/importer/counted_crossings.h"
@@ -71,6 +72,7 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
     divide.time(kernel.total_ns);
     divide.count(kernel.bytes);
   }
+  set_counted_bytes(data);
   for (auto& device : data.device_times) {
     for (auto* sum : {&device.busy_ns, &device.idle_ns, &device.self_busy_ns}) divide.time(*sum);
   }

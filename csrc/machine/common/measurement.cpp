@@ -34,8 +34,8 @@ void note_unsteady(const Ceilings& ceilings, std::vector<std::string>& notes) {
     if (provenance.spread.value_or(0) > kSteady) add_item(names, name);
   };
   // A level's spread is the largest of five kernels over many working sets, and more than that on many a machine.
-  if (ceilings.curve.empty()) {
-    for (const auto& level : ceilings.memory) check(level.level, level.provenance);
+  for (const auto& level : ceilings.memory) {
+    if (ceilings.curve.empty() || level.level == kHostLink) check(level.level, level.provenance);
   }
   for (const auto& peak : ceilings.compute) check(name_of(peak.dtype), peak.provenance);
   if (!names.empty()) notes.push_back("the repeats of " + names + " differ by more than 25%");

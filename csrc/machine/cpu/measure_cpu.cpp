@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "core/phrases.h"
+#include "machine/common/bandwidth_curve.h"
 #include "machine/common/measurement.h"
 #include "machine/cpu/background_load.h"
 #include "machine/cpu/bandwidth.h"
-#include "machine/cpu/bandwidth_curve.h"
 #include "machine/cpu/compute_peak.h"
 #include "machine/cpu/environment.h"
 #include "machine/cpu/host.h"

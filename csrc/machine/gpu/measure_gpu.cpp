@@ -1,7 +1,10 @@
 #include "machine/gpu/measure_gpu.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
@@ -11,7 +14,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <numbers>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -21,6 +27,7 @@
 #include "core/phrases.h"
 #include "device/nvidia/driver.h"
 #include "device/nvidia/nvml.h"
+#include "machine/common/bandwidth_curve.h"
 #include "machine/common/measurement.h"
 #include "machine/gpu/peaks.h"
 #include "machine/gpu/target.h"
@@ -30,6 +37,14 @@ namespace roofprof {
 namespace {
 
 constexpr std::int64_t kWidth = 4;  // bytes of a float
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+constexpr std::array<std::pair<std::string_view, double BandwidthPoint::*>, 5> kTrialMixes = {
+    {{"read", &BandwidthPoint::read},
+     {"triad", &BandwidthPoint::triad},
+     {"copy", &BandwidthPoint::copy},
+     {"write", &BandwidthPoint::write},
+     {"update", &BandwidthPoint::update}}};
 
 at::TensorOptions floats_on(c10::Device device) { return at::TensorOptions().dtype(at::kFloat).device(device); }
 
@@ -47,6 +62,8 @@ std::vector<Trial> dram_trials(std::int64_t array_bytes, c10::Device device) {
       {"copy", 2 * bytes_of(elements), [=]() mutable { a.copy_(b); }},
       {"triad", 3 * bytes_of(elements), [=]() mutable { at::add_out(a, b, c, /*alpha=*/3.0); }},
       {"read", bytes_of(elements), [=]() mutable { at::sum_out(total, b, at::IntArrayRef{0}); }},
+      {"write", bytes_of(elements), [=]() mutable { a.fill_(4.0); }},
+      {"update", 2 * bytes_of(elements), [=]() mutable { a.mul_(1.0); }},
   };
 }
 
@@ -63,16 +80,41 @@ std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device devi
   const at::Tensor rows = at::as_strided(set, {kRows, length}, {shift, 1});
   at::Tensor sums = at::empty({kRows}, floats_on(device));
 
-  // One call of _foreach_copy_ makes few kernels of many copies.
-  constexpr std::size_t kCopies = 64;
+  // One call of a _foreach op makes few kernels of many passes.
+  constexpr std::size_t kPasses = 64;
   const at::Tensor from = set.narrow(0, 0, elements / 2);
   const at::Tensor into = set.narrow(0, elements - elements / 2, elements / 2);
-  const std::vector<at::Tensor> sources(kCopies, from);
-  const std::vector<at::Tensor> targets(kCopies, into);
+  const std::vector<at::Tensor> sources(kPasses, from);
+  const std::vector<at::Tensor> targets(kPasses, into);
+  const std::vector<at::Tensor> wholes(kPasses, set);
+  const double half = kPasses * bytes_of(elements / 2);
+  const double whole = kPasses * bytes_of(elements);
   return {
       {"read", bytes_of(kRows * length), [=]() mutable { at::sum_out(sums, rows, at::IntArrayRef{1}); }},
-      {"copy", 2.0 * kCopies * bytes_of(elements / 2), [=] { at::_foreach_copy_(targets, sources); }},
+      {"copy", 2 * half, [=] { at::_foreach_copy_(targets, sources); }},
+      {"triad", 3 * half, [=] { at::_foreach_add_(targets, sources, /*alpha=*/3); }},
+      {"write", whole, [=] { at::_foreach_zero_(wholes); }},
+      {"update", 2 * whole, [=] { at::_foreach_mul_(wholes, 1.0); }},
   };
+}
+
+std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes) {
+  const auto first = static_cast<double>(std::min(4 * kMiB, cache_bytes / 8));
+  std::vector<std::int64_t> sizes;
+  for (double size = first; std::llround(size) <= 2 * cache_bytes; size *= std::numbers::sqrt2) {
+    sizes.push_back(std::llround(size));
+  }
+  return sizes;
+}
+
+BandwidthPoint bandwidth_point(std::int64_t working_set_bytes, const std::vector<Rate>& rates) {
+  BandwidthPoint point{.working_set_bytes = working_set_bytes};
+  for (const auto& [name, rate] : kTrialMixes) {
+    const auto& of_mix = *std::ranges::find(rates, name, &Rate::name);
+    point.*rate = of_mix.per_second;
+    point.spread = std::max(point.spread, of_mix.spread);
+  }
+  return point;
 }
 
 std::vector<Trial> link_trials(std::int64_t bytes, c10::Device device) {
@@ -96,13 +138,14 @@ std::vector<Trial> link_trials(std::int64_t bytes, c10::Device device) {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-constexpr Seconds kForCache{0.6};
-constexpr Seconds kForDram{1.2};
+constexpr Seconds kForPoint{0.15};  // of the cache's curve
+constexpr Seconds kForDram{1.5};
 constexpr Seconds kForLink{1.2};
 constexpr Seconds kForDtype{1.3};
-constexpr Seconds kForConvolutions{14};  // from the start: the whole is to end in about twenty seconds
+constexpr Seconds kPause{0.06};
+constexpr Seconds kSustained{1};
+constexpr Seconds kForConvolutions{20};  // from the start: the whole is to end in about thirty seconds
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kAssumedCache = 128 * kMiB;
 
 class RoofMeasurement {
@@ -144,6 +187,7 @@ class RoofMeasurement {
     result_.notes.push_back(what + " was left out: not even " + bytes_text(bytes) + " could be allocated");
   }
 
+  // The cache's part of the curve. DRAM, measured after it, is its end.
   void cache() {
     const auto capacity = facts_ ? facts_->l2_bytes.value_or(0) : 0;
     if (capacity <= 0) {
@@ -151,12 +195,13 @@ class RoofMeasurement {
       return;
     }
     tell("L2 bandwidth");
-    const std::int64_t set = capacity * 2 / 5;
-    if (!with_memory(set, set, [&](std::int64_t bytes) {
-          const auto rates = measured_rates(cache_trials(bytes, device_), timer_, kForCache);
-          result_.ceilings.memory.push_back(memory_ceiling("L2", capacity, rates, bytes_text(bytes)));
-        })) {
-      leave_out("L2", set);
+    for (const std::int64_t set : curve_working_sets(capacity)) {
+      if (!with_memory(set, set, [&](std::int64_t bytes) {
+            points_.push_back(bandwidth_point(bytes, measured_rates(cache_trials(bytes, device_), timer_, kForPoint)));
+          })) {
+        leave_out("L2", set);
+        return;
+      }
     }
   }
 
@@ -168,11 +213,51 @@ class RoofMeasurement {
     if (!with_memory(most, std::min(most, cached), [&](std::int64_t bytes) {
           const std::string cut =
               bytes < 4 * cached ? ", less than 4 times the L2 cache: there was no more memory" : "";
-          const auto rates = measured_rates(dram_trials(bytes, device_), timer_, kForDram);
-          result_.ceilings.memory.push_back(memory_ceiling("DRAM", 0, rates, "arrays of " + bytes_text(bytes) + cut));
+          const std::string arrays = "arrays of " + bytes_text(bytes);
+          auto rates = measured_rates(dram_trials(bytes, device_), timer_, kForDram);
+          points_.push_back(bandwidth_point(3 * bytes, rates));
+          curve(arrays);
+          // The level has the rate that devices are compared by; an op has that of its mix, on the curve.
+          std::stable_partition(rates.begin(), rates.end(),
+                                [](const Rate& rate) { return rate.name != "write" && rate.name != "update"; });
+          result_.ceilings.memory.push_back(memory_ceiling("DRAM", 0, rates, arrays + cut));
         })) {
       leave_out("DRAM", std::min(most, cached));
+      if (!points_.empty()) result_.notes.emplace_back("without DRAM the L2 is left out, too: it has no step to it");
     }
+  }
+
+  // Makes a level of the cache where the curve has a step at its end.
+  void curve(const std::string& arrays) {
+    double spread = 0;
+    std::vector<double> spreads;
+    for (const auto& point : points_) spreads.push_back(point.spread);
+    std::vector<BandwidthPoint> best = best_of({points_});
+    for (std::size_t i = 0; i < best.size(); ++i) best[i].spread = spreads[i];
+    for (const double of_point : spreads) spread = std::max(spread, of_point);
+    const auto capacity = facts_ ? facts_->l2_bytes.value_or(0) : 0;
+    const auto stated = capacity > 0 ? std::vector<StatedCache>{{"L2", capacity}} : std::vector<StatedCache>{};
+    for (const Plateau& level : plateaus(best, stated)) {
+      if (level.level == "DRAM") continue;
+      result_.ceilings.memory.push_back(
+          {.level = level.level,
+           .bytes_per_second = level.bytes_per_second,
+           .capacity_bytes = level.capacity_bytes,
+           .provenance = {"measured",
+                          level.kernel + " over " + bytes_text(level.from_bytes) + " to " + bytes_text(level.to_bytes) +
+                              ", bytes that kernels ask for; the device states " + bytes_text(capacity),
+                          local_date(), level.spread}});
+    }
+    if (capacity > 0 && result_.ceilings.memory.empty()) {
+      result_.notes.push_back("L2 is no level: the bandwidth has no step at the " + bytes_text(capacity) +
+                              " that the device states");
+    }
+    result_.ceilings.curve.provenance = {"measured",
+                                         "read, triad, copy, write and update in place over " +
+                                             bytes_text(best.front().working_set_bytes) + " to " + arrays +
+                                             ", made monotone",
+                                         local_date(), spread};
+    result_.ceilings.curve.points = std::move(best);
   }
 
   void host_link() {
@@ -205,6 +290,7 @@ class RoofMeasurement {
       if (const auto reasons = nvml_.throttle_reasons(pci())) held_down_by_.insert(reasons->begin(), reasons->end());
       return nvml_.sm_clock_hz(pci());
     };
+    options.power_watts = [this] { return nvml_.power_watts(pci()); };
     ComputePeak peak = measure_gpu_peak(dtype, options);
     if (!peak.left_out.empty()) {
       // No note: a report that needs this roof says itself that it has none.
@@ -212,9 +298,24 @@ class RoofMeasurement {
       return;
     }
     if (cores) peak.method += "; " + share_of_cores(peak.operations_per_second, *cores);
+    if (const auto share = share_of_clock(dtype, peak); share && *share < kNearClock) {
+      const std::string far = number_text(100 * *share) + "% of what the SMs can do at that clock";
+      peak.method += "; " + far + ": its kernels are the limit";
+      result_.notes.push_back(name + ": the best product reaches " + far + ", so its kernel is the limit, not the GPU");
+    }
     result_.ceilings.compute.push_back({.dtype = dtype,
                                         .operations_per_second = peak.operations_per_second,
-                                        .provenance = {"measured", peak.method, local_date(), peak.spread}});
+                                        .provenance = {"measured", peak.method, local_date(), peak.spread},
+                                        .sustained = peak.sustained});
+  }
+
+  static constexpr double kNearClock = 0.75;
+  // Of what all SMs do at the clock that they had during the best burst.
+  std::optional<double> share_of_clock(DType dtype, const ComputePeak& peak) const {
+    if (!facts_ || !facts_->sm_count || !peak.clock_hz) return std::nullopt;
+    const auto of_one = tensor_operations_per_clock(dtype, facts_->compute_major, facts_->compute_minor);
+    if (!of_one) return std::nullopt;
+    return peak.operations_per_second / (static_cast<double>(*facts_->sm_count) * *peak.clock_hz * *of_one);
   }
 
   // Returns the peak of fp32 at the highest clock; tensor cores have no part in it.
@@ -249,6 +350,7 @@ class RoofMeasurement {
   const std::function<void(std::string_view)>& progress_;
   cuda::Nvml nvml_;
   std::set<std::string> held_down_by_;
+  std::vector<BandwidthPoint> points_;
   MeasuredCeilings result_;
 };
 
@@ -290,7 +392,8 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
     const c10::DeviceGuard current(target);
     synchronize(target);
     const MemoryGivenBack memory(target);
-    const PeakOptions peaks{.device = target, .timer = timer_of(target), .budget = kForDtype};
+    const PeakOptions peaks{
+        .device = target, .timer = timer_of(target), .budget = kForDtype, .pause = kPause, .sustained_for = kSustained};
     return measure_roofs({.peaks = peaks, .facts = gpu_facts(target)}, progress);
   } catch (const c10::Error& error) {
     throw std::invalid_argument("the roofs of \"" + device +

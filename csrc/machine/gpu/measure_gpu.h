@@ -19,20 +19,28 @@ namespace roofprof {
 
 // Moving bytes on a device and to it, with the bytes that count: those that the program asks for.
 
-// Returns the trials over three arrays of that many bytes each: copy (a = b, 2N bytes), triad (a = b + s * c, 3N) and
-// read (a sum, N).
+// Returns the trials over three arrays of that many bytes each: copy (a = b, 2N bytes), triad (a = b + s * c, 3N), read
+// (a sum, N), write (a fill, N) and update (a = s * a, 2N).
 std::vector<Trial> dram_trials(std::int64_t array_bytes, c10::Device device);
 
 // Returns the trials over a working set of that many bytes, which each call goes through many times, so that starting
-// kernels does not count: read (sums of overlapping rows) and copy (one half into the other, over and over).
+// kernels does not count: read (sums of overlapping rows), copy (one half into the other, over and over), triad (one
+// half added to the other), write (zeros) and update (of the whole in place).
 std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device device);
+
+// Returns the working sets of a cache's curve: 4 MiB (an eighth of the cache, if that is less) to twice the cache, each
+// the square root of two times the one before.
+std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes);
+
+// Returns the point of a curve with the rates of the five trials.
+BandwidthPoint bandwidth_point(std::int64_t working_set_bytes, const std::vector<Rate>& rates);
 
 // Returns the trials between the host and the device, N bytes each way: "pinned to device", "device to pinned",
 // "pageable to device", "device to pageable"; only those of pageable memory where `device` is the CPU. Pinned memory
 // that torch caches stays.
 std::vector<Trial> link_trials(std::int64_t bytes, c10::Device device);
 
-// Takes about fifteen seconds. Memory, settings and random numbers are as before afterwards. Throws
+// Takes about twenty-five seconds. Memory, settings and random numbers are as before afterwards. Throws
 // std::invalid_argument where the GPU does not exist or torch cannot use it. Call it under DispatchDefaults.
 MeasuredCeilings measure_gpu(const std::string& device, const std::function<void(std::string_view)>& progress);
 

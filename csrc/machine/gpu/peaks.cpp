@@ -13,10 +13,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "machine/common/measurement.h"
 
@@ -208,6 +211,52 @@ struct Candidate {
   Rate rate;
 };
 
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, half);
+  return *half;
+}
+
+// Asks for the device's clock and power while it works, on a thread of its own: the one that gives it work waits.
+class DeviceWatch {
+ public:
+  explicit DeviceWatch(const PeakOptions& options) : options_(options) {
+    if (options.clock_hz || options.power_watts) thread_ = std::thread([this] { ask(); });
+  }
+  ~DeviceWatch() { end(); }
+  DeviceWatch(const DeviceWatch&) = delete;
+  DeviceWatch& operator=(const DeviceWatch&) = delete;
+
+  void end() {
+    ended_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  std::optional<double> clock_hz() const { return of(clocks_); }
+  std::optional<double> power_watts() const { return of(powers_); }
+
+ private:
+  static std::optional<double> of(const std::vector<double>& values) {
+    return values.empty() ? std::nullopt : std::optional(middle(values));
+  }
+  void ask() {
+    constexpr std::chrono::microseconds kPause{500};
+    do {
+      std::this_thread::sleep_for(kPause);
+      const auto clock = options_.clock_hz ? options_.clock_hz() : std::nullopt;
+      const auto power = options_.power_watts ? options_.power_watts() : std::nullopt;
+      if (clock) clocks_.push_back(static_cast<double>(*clock));
+      if (power) powers_.push_back(*power);
+    } while (!ended_);
+  }
+
+  const PeakOptions& options_;
+  std::atomic<bool> ended_ = false;
+  std::vector<double> clocks_;
+  std::vector<double> powers_;
+  std::thread thread_;
+};
+
 class PeakSearch {
  public:
   PeakSearch(DType dtype, const PeakOptions& options)
@@ -284,30 +333,79 @@ class PeakSearch {
     return true;
   }
 
+  // The best of some bursts: of each the best batch of its first milliseconds, with the clock during that very batch.
   ComputePeak repeated(const Candidate& candidate) const {
+    constexpr int kBursts = 3;
+    constexpr int kBatches = 10;
+    constexpr double kBatchSeconds = 0.004;
     const Trial trial = candidate.make();
-    const Seconds left = std::max<Seconds>(options_.budget - (Clock::now() - begin_), options_.budget / 4);
-    Rate rate = measured_rate(trial, options_.timer, left);
-    const double worst = std::min(rate.per_second * (1 - rate.spread), candidate.rate.per_second);
-    rate.per_second = std::max(rate.per_second, candidate.rate.per_second);
-    std::string method = trial.name + ", best of " + std::to_string(rate.repeats + candidate.rate.repeats);
-    if (const auto clock = clock_under(trial)) method += ", SM clock " + number_text(*clock / 1e6) + " MHz";
-    if (!other_.empty()) method += " (" + other_ + ")";
-    return {.operations_per_second = rate.per_second,
-            .spread = (rate.per_second - worst) / rate.per_second,
-            .method = std::move(method),
-            .left_out = {}};
+    options_.timer(1, trial.run);
+    ComputePeak peak;
+    peak.operations_per_second = candidate.rate.per_second;
+    double worst = candidate.rate.per_second;
+    for (int burst = 0; burst < kBursts; ++burst) {
+      std::this_thread::sleep_for(options_.pause);
+      double best = 0;
+      double seconds = 0;
+      for (int batch = 0; batch < kBatches && seconds < kBatches * kBatchSeconds; ++batch) {
+        const Batch done = run_batch(trial, kBatchSeconds);
+        seconds += done.seconds;
+        best = std::max(best, done.per_second);
+        if (done.per_second >= peak.operations_per_second) {
+          peak.operations_per_second = done.per_second;
+          peak.clock_hz = done.clock_hz;
+        }
+      }
+      worst = std::min(worst, best);
+    }
+    peak.spread = (peak.operations_per_second - worst) / peak.operations_per_second;
+    peak.method = trial.name + ", best of " + std::to_string(kBursts) + " bursts";
+    if (peak.clock_hz) peak.method += ", SM clock " + number_text(*peak.clock_hz / 1e6) + " MHz";
+    if (!other_.empty()) peak.method += " (" + other_ + ")";
+    if (options_.sustained_for.count() > 0) peak.sustained = sustained(trial);
+    return peak;
   }
 
-  std::optional<double> clock_under(const Trial& trial) const {
-    if (!options_.clock_hz) return std::nullopt;
-    constexpr double kBusySeconds = 0.05;        // NVML takes its time to answer
+  struct Batch {
+    double per_second = 0;
+    double seconds = 0;
+    std::optional<double> clock_hz;
+    std::optional<double> power_watts;
+  };
+
+  // Enough calls for about that long.
+  Batch run_batch(const Trial& trial, double wanted_seconds) const {
+    constexpr double kShortest = 1e-9;
+    constexpr double kMostCalls = 1000;
     const double rate = best_->rate.per_second;  // NOLINT(bugprone-unchecked-optional-access): the trial is its
-    const double calls = std::clamp(kBusySeconds * rate / trial.work, 1.0, 200.0);
-    for (int call = 0; call < static_cast<int>(calls); ++call) trial.run();
-    const auto clock = options_.clock_hz();
-    synchronize(options_.device);
-    return clock ? std::optional(static_cast<double>(*clock)) : std::nullopt;
+    const auto calls = static_cast<int>(std::clamp(wanted_seconds * rate / trial.work, 1.0, kMostCalls));
+    Batch batch;
+    DeviceWatch watch(options_);
+    batch.seconds = std::max(options_.timer(calls, trial.run), kShortest);
+    watch.end();
+    batch.per_second = trial.work * calls / batch.seconds;
+    batch.clock_hz = watch.clock_hz();
+    batch.power_watts = watch.power_watts();
+    return batch;
+  }
+
+  SustainedRate sustained(const Trial& trial) const {
+    constexpr double kBatchSeconds = 0.05;
+    SustainedRate rate;
+    std::vector<double> rates;
+    std::vector<double> clocks;
+    std::vector<double> powers;
+    while (rate.seconds < options_.sustained_for.count()) {
+      const Batch done = run_batch(trial, kBatchSeconds);
+      rate.seconds += done.seconds;
+      rates.push_back(done.per_second);
+      if (done.clock_hz) clocks.push_back(*done.clock_hz);
+      if (done.power_watts) powers.push_back(*done.power_watts);
+    }
+    rate.operations_per_second = middle(rates);
+    rate.clock_hz = middle(clocks);
+    rate.power_watts = middle(powers);
+    return rate;
   }
 
   DType dtype_;
@@ -320,6 +418,28 @@ class PeakSearch {
 };
 
 }  // namespace
+
+std::optional<double> tensor_operations_per_clock(DType dtype, int major, int minor) {
+  const bool hopper = major == 9 && minor == 0;
+  if (!hopper && !(major == 8 && minor == 0)) return std::nullopt;
+  constexpr double kHalvesOfAnA100 = 2048;
+  const double halves = hopper ? 2 * kHalvesOfAnA100 : kHalvesOfAnA100;
+  switch (dtype) {
+    case DType::fp16:
+    case DType::bf16:
+      return halves;
+    case DType::tf32:
+      return halves / 2;
+    case DType::int8:
+      return halves * 2;
+    case DType::fp8:
+      return hopper ? std::optional(halves * 2) : std::nullopt;
+    case DType::fp64:
+      return halves / 16;
+    default:
+      return std::nullopt;
+  }
+}
 
 ComputePeak measure_gpu_peak(DType dtype, const PeakOptions& options) {
   const AnyAlgorithm any_algorithm;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "machine/gpu/target.h"
+#include "roofprof/ceilings.h"
 #include "roofprof/dtype.h"
 
 namespace roofprof {
@@ -52,9 +53,11 @@ class AnyAlgorithm {
 
 struct ComputePeak {
   double operations_per_second = 0;  // two for each multiply-accumulate; 0 where the dtype was left out
-  double spread = 0;                 // (max - min) / max over the repeats of the best shape
-  std::string method;                // "at::mm 1024x1024x1024 (MxKxN), 2 threads, best of 7"
-  std::string left_out;              // why the figure is missing, as half a sentence; else empty
+  double spread = 0;                 // (max - min) / max over the bursts of the best shape
+  std::string method;                // "at::mm 1024x1024x1024 (MxKxN), best of 3 bursts, SM clock 1755 MHz"
+  std::optional<double> clock_hz;    // while the best burst ran
+  std::optional<SustainedRate> sustained;
+  std::string left_out;  // why the figure is missing, as half a sentence; else empty
 
   static ComputePeak none(std::string why) {
     ComputePeak peak;
@@ -109,11 +112,19 @@ struct PeakOptions {
   // The hardware's limit, where it is known for this dtype: a convolution beyond it does fewer operations than are
   // counted for it (Winograd, FFT) and cannot give the peak.
   std::optional<double> limit = {};
-  std::function<std::optional<std::int64_t>()> clock_hz = {};  // of the SMs, asked while the device works; may be empty
+  // Of the SMs, and of the device: asked again and again by another thread while it works; may be empty.
+  std::function<std::optional<std::int64_t>()> clock_hz = {};
+  std::function<std::optional<double>()> power_watts = {};
+  std::chrono::duration<double> pause{0};          // before a burst, so that it does not begin where another one ended
+  std::chrono::duration<double> sustained_for{0};  // how long the sustained rate is measured; 0: it is not
 };
 
 // Leaves out a dtype that torch refuses, or that finds no memory in any size, and says why. For tf32 and fp32 it
 // changes torch's setting and puts it back. Call it under DispatchDefaults.
 ComputePeak measure_gpu_peak(DType dtype, const PeakOptions& options);
+
+// Returns the dense operations of one SM's tensor cores in a clock, by their makers' documents: of compute capability
+// 8.0 (A100) and 9.0 (H100); empty for others, and for types that these have not.
+std::optional<double> tensor_operations_per_clock(DType dtype, int major, int minor);
 
 }  // namespace roofprof

@@ -23,7 +23,7 @@ struct PublishedFigure {
   std::string unit;
   std::string source;
   std::string engine;           // of a peak: what computes it
-  std::string basis;            // of a cache's bandwidth: "published", "measured" or "scaled"
+  std::string basis;            // of a cache's bandwidth and of what it holds: "published", "measured" or "scaled"
   std::string note;             // what the source says it is
   std::string kind;             // of a link: "NVLink 4"
   std::string from;             // of a scaled figure: the card that was measured,
@@ -42,6 +42,7 @@ struct PublishedFigure {
 struct SharedCache {
   std::string_view level;
   std::optional<PublishedFigure> capacity = {};
+  std::optional<PublishedFigure> effective = {};  // of the capacity, what it was seen to hold
   std::optional<PublishedFigure> bandwidth = {};
 };
 
@@ -132,6 +133,8 @@ Card read_card(JsonReader& json, const Units& units) {
     } else if (*key == "l2") {
       card.l2.capacity = read_figure(json, units);
       card.facts.l2_bytes = std::llround(card.l2.capacity->amount());
+    } else if (*key == "l2_effective") {
+      card.l2.effective = read_figure(json, units);
     } else if (*key == "l2_bandwidth") {
       card.l2.bandwidth = read_figure(json, units);
     } else if (*key == "infinity_cache") {
@@ -225,6 +228,24 @@ std::string basis_of(const PublishedFigure& figure) {
   return figure.basis == "measured" ? "measured on this card" : figure.note;
 }
 
+// "holds 25600 of its 51200 KiB, as counted on this card: ...".
+std::string what_it_holds(const PublishedFigure& held, const PublishedFigure& nominal) {
+  const std::string basis = held.basis == "measured" ? "as counted on this card" : basis_of(held);
+  return "holds " + held.value + " of its " + nominal.value + " " + held.unit + ", " + basis + ": " +
+         known_cards().sources.at(held.source);
+}
+
+// Between what the cache was seen to hold and its nominal size some of it still has what is read: the bandwidth falls
+// to DRAM's on the way.
+BandwidthCurve fall_to_dram(const PublishedFigure& held, const PublishedFigure& nominal, double cache_rate,
+                            double dram_rate) {
+  const auto point = [](const PublishedFigure& size, double rate) {
+    return BandwidthPoint{std::llround(size.amount()), rate, rate, rate, rate, rate, 0};
+  };
+  return {{point(held, cache_rate), point(nominal, dram_rate)},
+          {"published", "the cache's bandwidth up to what it holds, DRAM's from its nominal size on", "", {}}};
+}
+
 Ceilings roofs_of(const Card& card) {
   Ceilings roofs;
   roofs.device = card.name;
@@ -234,9 +255,14 @@ Ceilings roofs_of(const Card& card) {
   }
   for (const SharedCache* cache : {&card.l2, &card.infinity_cache}) {
     if (!cache->capacity || !cache->bandwidth) continue;
-    roofs.memory.push_back({std::string(cache->level), cache->bandwidth->amount(),
-                            std::llround(cache->capacity->amount()),
-                            provenance_of(*cache->bandwidth, basis_of(*cache->bandwidth))});
+    const auto& held = cache->effective ? cache->effective : cache->capacity;
+    Provenance provenance = provenance_of(*cache->bandwidth, basis_of(*cache->bandwidth));
+    if (cache->effective) {
+      provenance.method += "; " + what_it_holds(*cache->effective, *cache->capacity);
+      roofs.curve = fall_to_dram(*cache->effective, *cache->capacity, cache->bandwidth->amount(), card.dram.amount());
+    }
+    roofs.memory.push_back(
+        {std::string(cache->level), cache->bandwidth->amount(), std::llround(held->amount()), std::move(provenance)});
   }
   roofs.memory.push_back({"DRAM", card.dram.amount(), 0, provenance_of(card.dram, "")});
   return roofs;

@@ -19,7 +19,7 @@ Progress = Callable[[str], None]
 
 
 def measure(device: str = "cpu", progress: Progress | None = None) -> _report.Ceilings:
-    """Measure the roofs of a device ("cpu", "cuda:0"); takes at most twenty seconds.
+    """Measure the roofs of a device ("cpu", "cuda:0"); takes at most twenty seconds, of a GPU thirty.
 
     ``progress`` is called with a line for each thing being measured, and with the notes on what was left out or looks
     odd. Raises ValueError for a device that cannot be measured.

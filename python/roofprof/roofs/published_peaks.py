@@ -6,7 +6,8 @@ how far they were checked, its ``units`` what one of a unit is in operations or 
 A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
-     "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "infinity_cache", "memory", "memory_bus", "dram", "tdp":
+     "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "l2_effective" (what it was seen to hold, with "basis" as
+     below; without it a level holds its nominal size), "infinity_cache", "memory", "memory_bus", "dram", "tdp":
      {"value", "unit", "source"}, "link": the same with "kind" ("NVLink 4", "PCIe 4.0 x16"),
      "l2_bandwidth", "infinity_cache_bandwidth": the same with "basis" ("published", "measured" or "scaled", then with
      "from", a card, and "by", whose figures' ratios they are scaled by),
@@ -44,7 +45,7 @@ def table() -> str:
     rows = [("card", "16 bits", "cache", "holds", "gives", "", "DRAM", "as drivers name it")]
     for card in data()["cards"]:
         key, level = ("infinity_cache", "Infinity Cache") if "infinity_cache" in card else ("l2", "L2")
-        size, bandwidth = card.get(key), card.get(f"{key}_bandwidth")
+        size, bandwidth = card.get(f"{key}_effective", card.get(key)), card.get(f"{key}_bandwidth")
         fp16 = card["peaks"].get("fp16")
         rows.append(
             (

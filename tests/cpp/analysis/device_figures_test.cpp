@@ -94,6 +94,77 @@ TEST(DeviceFigures, WastedTimeIsThatOfKernels) {
   EXPECT_DOUBLE_EQ(report.row("fc").achieved_flops.value_or(0), 8e11);
 }
 
+// 1e6 bytes that fit into the L2 take 1,000 ns there and 10,000 in DRAM; DRAM moved 2e6, which takes it 20,000.
+TEST(DeviceFigures, CountersDecideTheLevelAndHaveARoofOfTheirOwn) {
+  DeviceProfileBuilder builder;
+  const auto pool = builder.module("pool", "MaxPool2d");
+  const auto other = builder.module("other", "ReLU");
+  const auto op = builder.op_index("aten::max_pool2d", pool, work_of(0, 800'000, 200'000));
+  const auto near = builder.op_index("aten::relu", other, work_of(0, 500'000, 500'000));
+  RunBuilder run;
+  run.kernel("pool", run.owner(pool, "aten::max_pool2d", op), 0, 50'000);
+  run.kernel("relu", run.owner(other, "aten::relu", near), 50'000, 60'000);
+  const testing::Derived counted = builder.derived_of({run.run}, dram_counters({2'000'000, 0}));
+  const auto& row = counted.row("pool");
+  EXPECT_EQ(to_string(row.bound), "memory DRAM");
+  EXPECT_EQ(row.lower_bound_time_ns, 10'000);
+  EXPECT_DOUBLE_EQ(row.percent_of_roof.value_or(0), 20);
+  EXPECT_DOUBLE_EQ(row.percent_of_roof_counted.value_or(0), 40);
+  EXPECT_EQ(to_string(counted.row("other").bound), "memory L2");
+  EXPECT_DOUBLE_EQ(counted.row("other").percent_of_roof.value_or(0), 10);
+  EXPECT_DOUBLE_EQ(counted.row("other").percent_of_roof_counted.value_or(-1), 0);
+  EXPECT_EQ(counted.total().lower_bound_time_ns, 11'000);
+  EXPECT_DOUBLE_EQ(counted.total().percent_of_roof_counted.value_or(0), 100.0 * 20 / 60);
+}
+
+TEST(DeviceFigures, WithoutCountersReuseDecidesTheLevel) {
+  DeviceProfileBuilder builder;
+  const auto pool = builder.module("pool", "MaxPool2d");
+  const auto op = builder.op_index("aten::max_pool2d", pool, work_of(0, 800'000, 200'000));
+  RunBuilder run;
+  run.kernel("pool", run.owner(pool, "aten::max_pool2d", op), 0, 50'000);
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(to_string(report.row("pool").bound), "latency/code");  // 2% in the L2
+  EXPECT_EQ(report.row("pool").lower_bound_time_ns, 1'000);
+  EXPECT_EQ(report.row("pool").percent_of_roof_counted, std::nullopt);
+}
+
+// On an H100, of a ResNet-18 in bf16, 32 images: 64.2 MB must move, DRAM moved 119, in 106 us; DRAM's measured roof was
+// 3.056 TB/s. 64.2e6 / 3.056e12 = 21.0 us, 119e6 / 3.056e12 = 38.9 us.
+TEST(DeviceFigures, TheMaxPoolOfAnH100) {
+  DeviceProfileBuilder builder;
+  builder.data.ceilings.memory = {{"L2", 10.9e12, 52'428'800, testing::given_roof()},
+                                  {"DRAM", 3.056e12, 0, testing::given_roof()}};
+  const auto pool = builder.module("maxpool", "MaxPool2d");
+  const auto op = builder.op_index("aten::max_pool2d", pool, work_of(0, 51'380'224, 12'845'056));
+  builder.data.ops[static_cast<std::size_t>(op)].reuse = {{51'380'224, 51'380'224, 12'845'056, 0}};
+  RunBuilder run;
+  run.kernel("max_pool_forward_nhwc", run.owner(pool, "aten::max_pool2d", op), 0, 106'000);
+  const testing::Derived report = builder.derived_of({run.run}, dram_counters({119'000'000}));
+  EXPECT_EQ(to_string(report.row("maxpool").bound), "memory DRAM");
+  EXPECT_NEAR(report.row("maxpool").percent_of_roof.value_or(0), 19.8, 0.05);
+  EXPECT_NEAR(report.row("maxpool").percent_of_roof_counted.value_or(0), 36.7, 0.05);
+}
+
+// Inductor's relu_2 of the recorded ResNet-18 (resnet18_compiled_counters.json): 97,558,528 bytes in 55.5 us, of
+// 102,760,448 that it reads and writes in place, which the nominal 52.4 MB of L2 would hold.
+TEST(DeviceFigures, TheReluThatInductorGeneratedForAnH100) {
+  DeviceProfileBuilder builder;
+  builder.data.ceilings.memory = {{"L2", 9.92e12, 26'214'400, testing::given_roof()},
+                                  {"DRAM", 3.35e12, 0, testing::given_roof()}};
+  const auto relu = builder.module("relu", "ReLU");
+  auto work = work_of(0, 51'380'224, 51'380'224);
+  work.updated_bytes = 51'380'224;
+  const auto op = builder.op_index("triton_relu_2", relu, work);
+  RunBuilder run;
+  run.kernel("triton_relu_2", run.owner(relu, "triton_relu_2", op), 0, 55'500);
+  const testing::Derived report = builder.derived_of({run.run}, dram_counters({97'558'528}));
+  EXPECT_EQ(to_string(report.row("relu").bound), "memory DRAM");
+  EXPECT_NEAR(report.row("relu").percent_of_roof_counted.value_or(0), 52.5, 0.05);
+  EXPECT_NEAR(report.row("relu").percent_of_roof.value_or(0), 53.4, 0.05);  // 97.6 MB from DRAM, 5.2 from the L2
+  EXPECT_EQ(to_string(builder.derived_of({run.run}).row("relu").bound), "memory DRAM");  // by the 26.2 MB that it holds
+}
+
 TEST(DeviceFigures, AModuleThatLaunchedNothingIsAKnownZero) {
   DeviceProfileBuilder builder;
   const auto fc = builder.module("fc", "Linear");

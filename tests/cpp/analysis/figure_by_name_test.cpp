@@ -21,10 +21,11 @@ using namespace std::chrono_literals;
       of(time_ns) of(time_low_ns) of(time_high_ns) of(time_spread) of(op_time_ns) of(busy_ns) of(idle_ns)         \
           of(utilization) of(host_time_ns) of(wall_ns) of(intensity) of(attainable) of(achieved_flops)            \
               of(achieved_bandwidth) of(bound) of(compute_time_ns) of(memory_time_ns) of(lower_bound_time_ns)     \
-                  of(percent_of_roof) of(wasted_time_ns) of(dram_bytes) of(dram_read_bytes) of(dram_write_bytes)  \
-                      of(l2_bytes) of(l1_bytes) of(dram_intensity) of(l2_intensity) of(l1_intensity)              \
-                          of(dram_bytes_ratio) of(dram_read_ratio) of(dram_write_ratio) of(dram_bandwidth)        \
-                              of(executed_flops) of(kernel_count) of(incomplete)
+                  of(percent_of_roof) of(percent_of_roof_counted) of(wasted_time_ns) of(dram_bytes)               \
+                      of(dram_read_bytes) of(dram_write_bytes) of(l2_bytes) of(l1_bytes) of(dram_intensity)       \
+                          of(l2_intensity) of(l1_intensity) of(dram_bytes_ratio) of(dram_read_ratio)              \
+                              of(dram_write_ratio) of(dram_bandwidth) of(executed_flops) of(kernel_count)         \
+                                  of(incomplete)
 #define ROW_FIELDS(of)                                                                                             \
   of(path) of(type) of(depth) of(calls) of(input_shapes) of(output_shapes) of(output_bytes) of(peak_memory)        \
       of(kept_memory) of(fused_bytes) of(fused_bound_time_ns) of(percent_of_fused) of(shared_time_ns) of(inferred) \

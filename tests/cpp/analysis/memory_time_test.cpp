@@ -102,6 +102,73 @@ TEST(MemoryTime, WithoutALevelForAPartTheLowerBoundIsNotKnown) {
   EXPECT_FALSE(roof_shares(bucket_of(100, 0, {{10, 50, 0, 0}, {kFar, 50, 0, 0}}), ceilings).known);
 }
 
+// What hardware counters saw decides: 10,000 bytes that fit into the L2, where they take 10 ns, and in DRAM 100.
+TEST(MemoryTime, WhatDramWasSeenToMoveIsHeldAgainstIt) {
+  auto bucket = bucket_of(8'000, 2'000, {{kL2Capacity, 8'000, 2'000, 0}});
+  EXPECT_EQ(bound_ns(bucket), 10);
+  // DRAM moved more than must move: all of it came from there.
+  bucket.counted = CountedBytes{12'000, 9'000, 3'000};
+  EXPECT_EQ(bound_ns(bucket), 100);
+  EXPECT_EQ(largest_share(roof_shares(bucket, round_ceilings())), (Bound{BoundKind::memory, "DRAM"}));
+  // Half of the reads and of the writes: 50 ns, and 5 for the rest in the L2.
+  bucket.counted = CountedBytes{5'000, 4'000, 1'000};
+  EXPECT_EQ(bound_ns(bucket), 55);
+  bucket.counted = CountedBytes{5'000};  // not counted apart
+  EXPECT_EQ(bound_ns(bucket), 55);
+  // What is written for the op before is not the op's: it writes 2,000 itself.
+  bucket.counted = CountedBytes{9'000, 0, 9'000};
+  EXPECT_EQ(bound_ns(bucket), 20 + 8);
+  // From as far as DRAM by reuse, but nothing was seen there.
+  bucket.reuse = {{kFar, 8'000, 2'000, 0}};
+  bucket.counted = CountedBytes{0, 0, 0};
+  EXPECT_EQ(bound_ns(bucket), 10);
+  EXPECT_FALSE(stands_at_footprint(bucket));
+}
+
+// Half of the bytes are those of a fill: these stand where reuse puts them, in the L2.
+TEST(MemoryTime, WhatHasNoCountersStandsByReuse) {
+  auto bucket = bucket_of(5'000, 5'000, {{kL2Capacity, 5'000, 5'000, 0}});
+  bucket.counted = CountedBytes{5'000, {}, {}, 5'000};
+  EXPECT_EQ(bound_ns(bucket), 50 + 5);
+  bucket.counted = CountedBytes{0, {}, {}, 10'000};
+  EXPECT_EQ(bound_ns(bucket), 10);
+}
+
+TEST(MemoryTime, WithoutARoofOfTheCacheCountsDoNotDecide) {
+  auto ceilings = round_ceilings();
+  ceilings.memory.erase(ceilings.memory.begin());
+  auto bucket = bucket_of(10'000, 0, {{100, 10'000, 0, 0}});
+  bucket.counted = CountedBytes{0, 0, 0};
+  EXPECT_EQ(bound_ns(bucket, ceilings), 100);
+}
+
+TEST(MemoryTime, TheCurveOfACacheHoldsWhatWasFoundThere) {
+  auto ceilings = round_ceilings();
+  // Of each working set: read, triad, copy, write, update.
+  ceilings.curve.points = {{1'000, 1e12, 1e12, 1e12, 1e12, 1e12, 0},
+                           {kL2Capacity, 5e11, 5e11, 5e11, 5e11, 5e11, 0},
+                           {2 * kL2Capacity, 1e11, 5e10, 4e10, 2e10, 1e11, 0}};
+  auto bucket = bucket_of(10'000, 0, {{1'000, 10'000, 0, 0}});
+  bucket.counted = CountedBytes{5'000, 5'000, 0};
+  EXPECT_EQ(bound_ns(bucket, ceilings), 50 + 5);  // DRAM's reads, and the near half at 1e12
+  bucket.reuse = {{kFar, 10'000, 0, 0}};          // the cache's last point holds what was found
+  EXPECT_EQ(bound_ns(bucket, ceilings), 50 + 10);
+}
+
+TEST(CountedSeconds, AreThoseOfDramsBytesAlone) {
+  auto bucket = bucket_of(8'000, 2'000, {});
+  EXPECT_FALSE(counted_seconds(bucket, round_ceilings()));
+  bucket.counted = CountedBytes{12'000, 9'000, 3'000};
+  EXPECT_DOUBLE_EQ(*counted_seconds(bucket, round_ceilings()), 120e-9);
+  EXPECT_EQ(roof_shares(bucket, round_ceilings()).counted_bound_ns, 120);
+  bucket.work = work_of(1'000'000, 8'000, 2'000);  // 1,000 ns at the peak of fp32
+  EXPECT_EQ(roof_shares(bucket, round_ceilings()).counted_bound_ns, 1'000);
+  auto shares = roof_shares(bucket, round_ceilings());
+  shares += roof_shares(bucket_of(100, 0, {}), round_ceilings());
+  EXPECT_TRUE(shares.any_counted);
+  EXPECT_FALSE(shares.all_counted);
+}
+
 TEST(MemoryTime, AFileMaySayAnything) {
   const auto bucket = bucket_of(100, 100, {{-5, -7, kSaturated, 9}, {kSaturated, kSaturated, 3, -1}});
   std::int64_t read = 0;

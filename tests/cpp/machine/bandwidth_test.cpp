@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "machine/cpu/bandwidth_curve.h"
+#include "machine/common/bandwidth_curve.h"
 #include "machine/possible.h"
 
 namespace roofprof {

@@ -77,18 +77,34 @@ TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
 
   ASSERT_EQ(roofs.memory.size(), 3u);
   EXPECT_EQ(roofs.memory[0].level, "L2");
-  EXPECT_EQ(roofs.memory[0].capacity_bytes, kCache);
+  // Each call takes as long, so the largest working set has the highest rate, which the smaller ones then have, too:
+  // the step is behind it.
+  EXPECT_EQ(roofs.memory[0].capacity_bytes, 2 * kCache);
   EXPECT_EQ(roofs.memory[1].level, "DRAM");
   EXPECT_EQ(roofs.memory[1].capacity_bytes, 0);
   EXPECT_EQ(roofs.memory[2].level, "host link");
-  // 8 MiB arrays: all trials take as long, so triad's 3N is the best. 512 rows of half of 2/5 of the cache.
+  // 8 MiB arrays: all trials take as long, so triad's 3N is the best. 512 rows of half of twice the cache.
   EXPECT_NEAR(roofs.memory[1].bytes_per_second, 3.0 * (8 << 20) / kSecondsPerCall, 1);
   EXPECT_NE(roofs.memory[1].provenance.method.find("triad over arrays of 8 MiB"), std::string::npos)
       << roofs.memory[1].provenance.method;
-  EXPECT_NEAR(roofs.memory[0].bytes_per_second, 512 * (kCache * 2 / 5 / 2) / kSecondsPerCall, 4096);
+  EXPECT_NEAR(roofs.memory[0].bytes_per_second, 512.0 * kCache / kSecondsPerCall, 4096);
   EXPECT_NEAR(roofs.memory[2].bytes_per_second, (2 << 20) / kSecondsPerCall, 1);
-  EXPECT_EQ(roofs.memory_for(kCache)->level, "L2");
-  EXPECT_EQ(roofs.memory_for(kCache + 1)->level, "DRAM");  // no footprint fits a link
+  EXPECT_EQ(roofs.memory_for(2 * kCache)->level, "L2");
+  EXPECT_EQ(roofs.memory_for(2 * kCache + 1)->level, "DRAM");  // no footprint fits a link
+
+  // 128 KiB, each the square root of two times the one before, to 2 MiB; then three arrays in DRAM.
+  ASSERT_EQ(roofs.curve.points.size(), 10u);
+  EXPECT_EQ(roofs.curve.points.front().working_set_bytes, kCache / 8);
+  EXPECT_EQ(roofs.curve.points[8].working_set_bytes, 2 * kCache);
+  const BandwidthPoint& dram = roofs.curve.points.back();
+  EXPECT_EQ(dram.working_set_bytes, 3 * (8 << 20));
+  EXPECT_DOUBLE_EQ(dram.read, 8 << 20);
+  EXPECT_DOUBLE_EQ(dram.write, 8 << 20);
+  EXPECT_DOUBLE_EQ(dram.copy, 2 * (8 << 20));
+  EXPECT_DOUBLE_EQ(dram.update, 2 * (8 << 20));
+  // An op's roof is that of its mix: half of it written is a copy.
+  EXPECT_DOUBLE_EQ(roofs.memory_roof({1'000, 1'000, 0}, std::int64_t{1} << 40)->bytes_per_second, 2 * (8 << 20));
+  EXPECT_DOUBLE_EQ(roofs.memory_roof({0, 1'000, 0}, std::int64_t{1} << 40)->bytes_per_second, 8 << 20);
 
   const double rate = 2.0 * 64 * 64 * 64 / kSecondsPerCall;
   for (const DType dtype : {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::int8, DType::fp64}) {
@@ -104,6 +120,19 @@ TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
             std::string::npos)
       << roofs.compute_for(DType::fp32)->provenance.method;
   EXPECT_TRUE(noted(measured, "held down by: software power cap"));
+  // A million operations a second are far from what 132 SMs do; fp32 has the cores' share.
+  EXPECT_TRUE(noted(measured, "int8: the best product reaches "));
+  EXPECT_NE(roofs.compute_for(DType::int8)->provenance.method.find("its kernels are the limit"), std::string::npos);
+  EXPECT_FALSE(noted(measured, "fp32: the best product"));
+}
+
+TEST_F(GpuRoofs, HaveWhatIsSustainedBesideTheBurst) {
+  RoofOptions longer = options();
+  longer.peaks.sustained_for = Seconds(3);
+  const auto measured = measure(longer);
+  const auto* roof = measured.ceilings.compute_for(DType::bf16);
+  ASSERT_NE(roof, nullptr);
+  EXPECT_EQ(roof->sustained, (SustainedRate{2.0 * 64 * 64 * 64 / kSecondsPerCall, 3, 1'755e6, 412.345}));
 }
 
 TEST_F(GpuRoofs, SayWhatHoldsThemDownAndWhatIsLeftOut) {
@@ -117,6 +146,7 @@ TEST_F(GpuRoofs, SayWhatHoldsThemDownAndWhatIsLeftOut) {
   EXPECT_TRUE(noted(measured, "held down by: hardware thermal slowdown"));
   EXPECT_TRUE(noted(measured, "does not tell the size of its L2"));
   EXPECT_EQ(measured.ceilings.memory_level("L2"), nullptr);
+  EXPECT_EQ(measured.ceilings.curve.points.size(), 1u);  // DRAM, for each mix
   EXPECT_EQ(measured.ceilings.compute_for(DType::tf32), nullptr);
   EXPECT_EQ(measured.ceilings.compute_for(DType::bf16), nullptr);
   EXPECT_TRUE(told("tf32 is left out: the GPU's tensor cores do not have it"));

@@ -6,6 +6,8 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,11 +62,13 @@ TEST(Contractions, LeaveTheProgramsRandomNumbersAlone) {
   EXPECT_TRUE(before.equal(at::detail::getDefaultCPUGenerator().get_state()));
 }
 
-TEST(Transfers, BytesAreTwoThreeAndOneOfAnArray) {
+TEST(Transfers, BytesAreThoseThatAProgramAsksFor) {
   const std::vector<Trial> trials = dram_trials(4096, kCpu);
   EXPECT_EQ(work_of(trials, "copy"), 2 * 4096);
   EXPECT_EQ(work_of(trials, "triad"), 3 * 4096);
   EXPECT_EQ(work_of(trials, "read"), 4096);
+  EXPECT_EQ(work_of(trials, "write"), 4096);
+  EXPECT_EQ(work_of(trials, "update"), 2 * 4096);
   for (const Trial& trial : trials) EXPECT_NO_THROW(trial.run()) << trial.name;
 }
 
@@ -73,7 +77,29 @@ TEST(Transfers, TheCacheIsReadInManyRowsAndCopiedManyTimes) {
   const std::vector<Trial> trials = cache_trials(kSet, kCpu);
   EXPECT_EQ(work_of(trials, "read"), 512.0 * kSet / 2);     // 512 rows of half the set
   EXPECT_EQ(work_of(trials, "copy"), 64 * 2.0 * kSet / 2);  // 64 copies of one half into the other
+  EXPECT_EQ(work_of(trials, "triad"), 64 * 3.0 * kSet / 2);
+  EXPECT_EQ(work_of(trials, "write"), 64.0 * kSet);
+  EXPECT_EQ(work_of(trials, "update"), 64 * 2.0 * kSet);
   for (const Trial& trial : trials) EXPECT_NO_THROW(trial.run()) << trial.name;
+}
+
+// 50 MiB of L2: 4 MiB x sqrt(2)^9 is 90.5 MiB, and the next one is 128. 1 MiB: an eighth of it to twice.
+TEST(Transfers, WorkingSetsReachTwiceTheCache) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const auto sets = curve_working_sets(50 * kMiB);
+  ASSERT_EQ(sets.size(), 10u);
+  EXPECT_EQ(sets.front(), 4 * kMiB);
+  EXPECT_EQ(sets[2], 8 * kMiB);
+  EXPECT_NEAR(static_cast<double>(sets.back()), 4 * kMiB * std::pow(2, 4.5), 1);
+  const auto small = curve_working_sets(kMiB);
+  EXPECT_EQ(small.front(), kMiB / 8);
+  EXPECT_EQ(small.back(), 2 * kMiB);
+}
+
+TEST(Transfers, APointHasTheRateOfEachMix) {
+  const auto point = bandwidth_point(
+      4096, {{"write", 5, 0.1, 7}, {"read", 4, 0.3, 7}, {"copy", 3, 0.2, 7}, {"update", 2, 0, 7}, {"triad", 1, 0, 7}});
+  EXPECT_EQ(point, (BandwidthPoint{4096, 4, 1, 3, 5, 2, 0.3}));
 }
 
 TEST(Transfers, TheLinkMovesEachByteOnce) {
@@ -208,6 +234,58 @@ TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
   options.clock_hz = [] { return std::optional<std::int64_t>(1'755'000'000); };
   const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
   EXPECT_NE(peak.method.find("SM clock 1755 MHz"), std::string::npos) << peak.method;
+}
+
+// A device that is fast for 40 calls, at 1980 MHz, and then held down to 1500 MHz and 700 W.
+TEST(Peaks, ABurstIsFasterThanWhatIsSustained) {
+  const DispatchDefaults defaults;
+  const OneThread one_thread;
+  std::atomic<int> calls = 0;
+  constexpr int kFast = 40;
+  PeakOptions options = small_options([&](int times, const std::function<void()>& body) {
+    double seconds = 0;
+    for (int call = 0; call < times; ++call) {
+      body();
+      seconds += ++calls <= kFast ? 0.010 : 0.0125;
+    }
+    return seconds;
+  });
+  options.sides = {64};
+  options.with_convolution = false;
+  options.budget = Seconds(0.2);
+  options.clock_hz = [&] { return std::optional<std::int64_t>(calls <= kFast ? 1'980'000'000 : 1'500'000'000); };
+  options.power_watts = [] { return std::optional(700.0); };
+  options.sustained_for = Seconds(2);
+  const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
+  const double work = 2.0 * 64 * 64 * 64;
+  EXPECT_DOUBLE_EQ(peak.operations_per_second, work / 0.010);
+  ASSERT_TRUE(peak.sustained);
+  EXPECT_DOUBLE_EQ(peak.sustained->operations_per_second, work / 0.0125);
+  EXPECT_GE(peak.sustained->seconds, 2);
+  EXPECT_DOUBLE_EQ(peak.sustained->clock_hz, 1'500e6);
+  EXPECT_DOUBLE_EQ(peak.sustained->power_watts, 700);
+  EXPECT_FALSE(measure_gpu_peak(DType::fp64, small_options(Machine{}.timer())).sustained);
+}
+
+// The peaks of NVIDIA's documents: SMs x clock x operations of one SM in a clock. H100 SXM: 132 SMs at 1830 MHz (fp64
+// at 1980), A100: 108 at 1410.
+TEST(Peaks, OperationsOfAClockAreThoseOfTheDocuments) {
+  const auto h100 = [](DType dtype, double hz) { return 132 * hz * tensor_operations_per_clock(dtype, 9, 0).value(); };
+  const auto a100 = [](DType dtype) { return 108 * 1.41e9 * tensor_operations_per_clock(dtype, 8, 0).value(); };
+  EXPECT_NEAR(h100(DType::bf16, 1.83e9), 989.4e12, 1e12);
+  EXPECT_NEAR(h100(DType::tf32, 1.83e9), 494.7e12, 1e12);
+  EXPECT_NEAR(h100(DType::fp8, 1.83e9), 1978.9e12, 2e12);
+  EXPECT_NEAR(h100(DType::int8, 1.83e9), 1978.9e12, 2e12);
+  EXPECT_NEAR(h100(DType::fp64, 1.98e9), 66.9e12, 0.1e12);
+  EXPECT_NEAR(a100(DType::fp16), 312e12, 1e12);
+  EXPECT_NEAR(a100(DType::tf32), 156e12, 1e12);
+  EXPECT_NEAR(a100(DType::int8), 624e12, 2e12);
+  EXPECT_NEAR(a100(DType::fp64), 19.5e12, 0.1e12);
+  EXPECT_FALSE(tensor_operations_per_clock(DType::fp8, 8, 0));
+  EXPECT_FALSE(tensor_operations_per_clock(DType::bf16, 8, 9));
+  EXPECT_FALSE(tensor_operations_per_clock(DType::fp32, 9, 0));
+  // What was recorded of int8: 976 TOP/s at 1440 MHz.
+  EXPECT_NEAR(976.46e12 / h100(DType::int8, 1.44e9), 0.627, 0.001);
 }
 
 TEST(Peaks, WhatTorchRefusesSaysWhy) {

@@ -74,6 +74,17 @@ TEST(CeilingsTable, ACurveHasALineForEachDoubledWorkingSet) {
   EXPECT_FALSE(has(table, "23.0 kB")) << table;
 }
 
+TEST(CeilingsTable, SaysHowMuchLowerTheSustainedRatesAre) {
+  Ceilings roofs = measured();
+  EXPECT_EQ(sustained_text(roofs), "");
+  roofs.compute[0].operations_per_second = 80e12;
+  roofs.compute[0].sustained = SustainedRate{60e12, 1.02, 1'410e6, 690};
+  roofs.compute[1].sustained = SustainedRate{1.2e12, 1, 0, 0};
+  const std::string said = "over 1 s: fp32 60.0 TFLOP/s, 25.0% lower, at 1410 MHz and 690 W; fp64 1.20 TFLOP/s";
+  EXPECT_EQ(sustained_text(roofs), said);
+  EXPECT_TRUE(has(ceilings_table(roofs, 160), said));
+}
+
 TEST(CeilingsTable, RoofsOfABusyMachineSaySo) {
   Ceilings roofs = measured();
   roofs.busy_share = 0.43;

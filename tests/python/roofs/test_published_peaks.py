@@ -115,6 +115,18 @@ def test_the_bandwidth_of_a_shared_cache_says_what_it_rests_on(card):
             assert published_peaks.amount(bandwidth) == pytest.approx(expected, rel=0.001)
 
 
+# Half of what is nominal, on cards with the chip of the H100 SXM, whose counters were recorded.
+def test_what_a_cache_was_seen_to_hold_says_where():
+    seen = {card["name"]: card for card in CARDS if "l2_effective" in card}
+    assert {"H100 SXM", "H200 SXM", "H100 PCIe"} <= set(seen)
+    for card in seen.values():
+        held = card["l2_effective"]
+        assert 2 * published_peaks.amount(held) == published_peaks.amount(card["l2"])
+        assert held["source"] in SOURCES
+        assert (held["basis"], held.get("from", card["name"])) in {("measured", "H100 SXM"), ("scaled", "H100 SXM")}
+        assert card["compute_capability"] == seen["H100 SXM"]["compute_capability"]
+
+
 # NVIDIA's whitepaper of the A100 on its L2: 5120 bytes a clock, and 2048 on the V100.
 @pytest.mark.parametrize(("architecture", "bytes_per_clock"), [("8.0", 5120), ("7.0", 2048)])
 def test_l2_bandwidths_of_which_the_bytes_of_a_clock_are_published(architecture, bytes_per_clock):
@@ -203,7 +215,7 @@ def test_the_library_has_the_files_figures(card):
     *levels, dram = roofs.memory
     assert (dram.level, dram.bytes_per_second) == ("DRAM", published_peaks.amount(card["dram"]))
     assert {roof.level: (roof.capacity_bytes, roof.bytes_per_second) for roof in levels} == {
-        level: (published_peaks.amount(card[key]), published_peaks.amount(card[f"{key}_bandwidth"]))
+        level: tuple(map(published_peaks.amount, (card.get(f"{key}_effective", card[key]), card[f"{key}_bandwidth"])))
         for level, key in caches.items()
     }
     figures = [*card["peaks"].values(), *(card[f"{key}_bandwidth"] for key in caches.values()), card["dram"]]

@@ -73,9 +73,8 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
         import numpy as np
     except ImportError:
         raise ImportError("a calibration needs numpy: pip install roofprof[calibrate]") from None
-    if not roofs.facts.compute_capability and (
-        roofs.curve.points or any(level.level == "L3" for level in roofs.memory)
-    ):
+    levels = {level.level for level in roofs.memory}
+    if not roofs.facts.compute_capability and ("L3" in levels or (roofs.curve.points and "host link" not in levels)):
         raise ValueError(
             f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs "
             "(roofprof docs prediction#calibration)"

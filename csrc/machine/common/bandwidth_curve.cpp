@@ -1,4 +1,4 @@
-#include "machine/cpu/bandwidth_curve.h"
+#include "machine/common/bandwidth_curve.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,99 @@
+#include "core/counted_bytes.h"
+
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace roofprof {
+namespace {
+
+std::optional<std::int64_t> rounded(std::optional<double> value) {
+  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
+  return *value < static_cast<double>(kSaturated) ? std::llround(*value) : kSaturated;
+}
+
+void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
+  sum = sum && part ? std::optional(saturating_add(*sum, *part)) : std::nullopt;
+}
+
+CountedBytes nothing() { return {0, 0, 0, 0}; }
+
+// What a copy or a fill moves on its own device; what crosses the host link is held against that alone.
+CountedBytes moved_by_record(const KernelBucket& launch) {
+  auto moved = nothing();
+  const bool is_copy = launch.kind == KernelKind::copy;
+  moved.uncounted_bytes = is_copy ? saturating_add(launch.bytes, launch.bytes) : launch.bytes;
+  return moved;
+}
+
+}  // namespace
+
+void add_counted(std::optional<CountedBytes>& sum, const std::optional<CountedBytes>& part) {
+  if (!sum || !part) {
+    sum.reset();
+    return;
+  }
+  sum->dram_bytes = saturating_add(sum->dram_bytes, part->dram_bytes);
+  sum->uncounted_bytes = saturating_add(sum->uncounted_bytes, part->uncounted_bytes);
+  add_known(sum->dram_read_bytes, part->dram_read_bytes);
+  add_known(sum->dram_write_bytes, part->dram_write_bytes);
+}
+
+std::optional<CountedBytes> counted_bytes(const KernelBucket& kernel) {
+  if (kernel.kind != KernelKind::kernel) return moved_by_record(kernel);
+  if (kernel.counted != kernel.instances) return std::nullopt;
+  const auto value = [&](Counter counter) { return rounded(kernel.counters[static_cast<std::size_t>(counter)]); };
+  CountedBytes counted;
+  counted.dram_read_bytes = value(Counter::dram_read_bytes);
+  counted.dram_write_bytes = value(Counter::dram_write_bytes);
+  auto both = value(Counter::dram_bytes);
+  if (!counted.dram_read_bytes || !counted.dram_write_bytes) {
+    counted.dram_read_bytes.reset();
+    counted.dram_write_bytes.reset();
+  } else if (!both) {
+    both = saturating_add(*counted.dram_read_bytes, *counted.dram_write_bytes);
+  }
+  if (!both) return std::nullopt;
+  counted.dram_bytes = *both;
+  return counted;
+}
+
+std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const ProfileData& data) {
+  std::optional<CountedBytes> sum = nothing();
+  bool any = false;
+  for (const auto& kernel : data.kernels) {
+    if (kernel.compiled != compiled) continue;
+    add_counted(sum, counted_bytes(kernel));
+    any = true;
+  }
+  return any ? sum : std::nullopt;
+}
+
+void set_counted_bytes(ProfileData& data) {
+  for (auto& op : data.ops) op.counted.reset();
+  if (!data.device_timed || data.counter_ranges == CounterRanges::modules) return;
+  std::vector<std::optional<CountedBytes>> sums(data.ops.size(), nothing());
+  std::vector<bool> launched(data.ops.size());
+  bool any = false;
+  std::set<std::pair<Owner, std::string_view>> shared;  // some of their kernels may be another bucket's
+  for (const auto& kernel : data.kernels) {
+    if (kernel.bucket < 0) {
+      if (!kernel.op.empty()) shared.emplace(kernel.owner, kernel.op);
+      continue;
+    }
+    const auto op = static_cast<std::size_t>(kernel.bucket);
+    if (op >= sums.size()) continue;  // a file may say anything
+    add_counted(sums[op], counted_bytes(kernel));
+    launched[op] = true;
+    any = any || kernel.counted > 0;
+  }
+  if (!any) return;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    OpBucket& op = data.ops[i];
+    if (launched[i] && op.link_bytes == 0 && !shared.contains({op.owner, op.op})) op.counted = sums[i];
+  }
+}
+
+}  // namespace roofprof

@@ -1,0 +1,22 @@
+#pragma once
+// The bytes of DRAM that hardware counters saw the ops of a profile move.
+
+#include <optional>
+
+#include "core/profile_data.h"
+
+namespace roofprof {
+
+// Adds what another bucket of the same op was seen to move. A sum is known where all its parts are.
+void add_counted(std::optional<CountedBytes>& sum, const std::optional<CountedBytes>& part);
+
+// Returns what the kernel moved; empty where not all of its launches were counted.
+std::optional<CountedBytes> counted_bytes(const KernelBucket& kernel);
+
+// Returns what all launches of the kernel of compiled code with that id moved; empty where not all were counted.
+std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const ProfileData& data);
+
+// Gives each op what its kernels moved, where these were counted one by one and are known to be all that it launched.
+void set_counted_bytes(ProfileData& data);
+
+}  // namespace roofprof
