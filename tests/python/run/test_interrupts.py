@@ -150,8 +150,8 @@ def test_what_a_handler_raises_while_a_block_begins_or_ends_is_not_lost():
     try:
         for step in range(400):
             ran = delivered = False
-            signal.setitimer(signal.ITIMER_REAL, (step % 97 + 1) * 2e-5)
             try:
+                signal.setitimer(signal.ITIMER_REAL, (step % 97 + 1) * 2e-5)
                 with profiler(model):
                     model(x)
                 while not ran:  # it comes after the block on a quick machine
@@ -253,8 +253,8 @@ def test_timers_that_raise_at_any_time_leave_the_thread_free():
     model, x = nn.Linear(4, 4), torch.ones(1, 4)
     for window in range(300):
         with contextlib.suppress(ElapsedError):
-            signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + window % 100))
             try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + window % 100))
                 with profiler(model):
                     model(x)
             finally:
@@ -265,8 +265,8 @@ ENDS = {
     "a block": "p.__enter__()",
     "a code": "p.__enter__(); sys.exit(3)",
     "a thread": "t = threading.Thread(target=p.__enter__); t.start(); t.join()",
-    "a daemon": "\ndef work():\n    with p: time.sleep(99)\nthreading.Thread(target=work, daemon=True).start()\n"
-    "while p._block is None: time.sleep(0.01)",
+    "a daemon": "\ninside = threading.Event()\ndef work():\n    with p: inside.set(); time.sleep(99)\n"
+    "threading.Thread(target=work, daemon=True).start(); inside.wait()",
     "a generator": "\ndef work():\n    with p: yield\nw = work(); next(w)",
     "__del__": "\nclass D:\n    def __del__(self, p=p):\n        with p: pass\nd = D()",
     "a late handler": "p.__enter__(); atexit.register(lambda: p.__exit__(None, None, None))",
