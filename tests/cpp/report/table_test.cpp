@@ -285,7 +285,7 @@ TEST(Table, UnknownColumnsNameTheKnownOnes) {
       FAIL() << "no exception";
     } catch (const std::invalid_argument& error) {
       EXPECT_TRUE(contains(error.what(), "'speed'")) << error.what();
-      EXPECT_TRUE(contains(error.what(), "percent_of_roof, wasted_time")) << error.what();
+      EXPECT_TRUE(contains(error.what(), "percent_of_roof, percent_of_roof_counted, wasted_time")) << error.what();
     }
   }
   TableOptions options;
