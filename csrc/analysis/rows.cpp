@@ -430,7 +430,9 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
   RooflineRow total;
   const auto ends_ns = saturating_add(data.idle_before_ns, data.idle_after_ns);
   static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data, ends_ns);
-  if (total.idle_ns) {
+  // A report of an older roofprof has the time before the first launch in that launch's module.
+  const bool together = data.idle_basis == IdleBasis::bare && ends_ns == 0;
+  if (total.idle_ns && !together) {
     total.idle_before_ns = data.idle_before_ns;
     total.idle_between_ns = sums.device.idle_ns;
     total.idle_after_ns = data.idle_after_ns;

@@ -64,11 +64,21 @@ struct KernelRecord {
   bool operator==(const KernelRecord&) const = default;
 };
 
+// A stretch of time in which a device ran something that is in no record: the launches of what ran before.
+struct OthersWork {
+  std::uint32_t device = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+
+  bool operator==(const OthersWork&) const = default;
+};
+
 // All that devices did between two moments, in any order.
 struct DeviceTrace {
   std::vector<std::string> names;  // of kernels, demangled
   std::vector<KernelRecord> records;
-  std::int64_t start_ns = 0;  // of the trace, by the records' clock; 0: not known
+  std::vector<OthersWork> others;  // a device is not idle meanwhile
+  std::int64_t start_ns = 0;       // of the trace, by the records' clock; 0: not known
   std::int64_t end_ns = 0;
   std::int64_t dropped = 0;     // records that the collector lost, or had no room for
   std::int64_t incomplete = 0;  // records without a start or end: left out of `records`

@@ -208,9 +208,11 @@ inline constexpr std::tuple kFigures{
                  {.needs = facts::time | facts::device | facts::intervals}),
     figure_entry("idle", "idle", Unit::nanoseconds, &Figures::idle_ns,
                  {.needs = facts::time | facts::device | facts::intervals}),
-    figure_entry("utilization", "util", Unit::percent, &Figures::utilization,
-                 {.needs = facts::time | facts::device | facts::intervals,
-                  .legend = {"util = busy / (busy + idle), idle: the device waited for what the row launches"}}),
+    figure_entry(
+        "utilization", "util", Unit::percent, &Figures::utilization,
+        {.needs = facts::time | facts::device | facts::intervals,
+         .legend = {"util = busy / (busy + idle), idle: the device waited for what the row launches; the total's also "
+                    "before the first launch and after the last"}}),
     figure_entry("host_time", "host time", Unit::nanoseconds, &Figures::host_time_ns,
                  {.needs = facts::time | facts::device}),
     figure_entry("wall", "wall", Unit::nanoseconds, &Figures::wall_ns, {.needs = facts::time}),

@@ -26,6 +26,26 @@ bool is_copy_to_host(const KernelRecord& record) {
   return record.kind == KernelKind::copy && (record.to == Memory::pageable || record.to == Memory::pinned);
 }
 
+Intervals work_of_others(const DeviceTrace& trace, std::uint32_t device) {
+  Intervals work;
+  for (const auto& one : trace.others) {
+    if (one.device == device) work.push_back({one.start_ns, one.end_ns});
+  }
+  unite(work);
+  return work;
+}
+
+// Returns how long it is from `begin_ns` to `end_ns` without what these cover.
+std::int64_t time_without(const Intervals& united, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (end_ns <= begin_ns) return 0;
+  std::int64_t left_ns = end_ns - begin_ns;
+  auto at = std::ranges::upper_bound(united, begin_ns, {}, &Interval::end_ns);
+  for (; at != united.end() && at->begin_ns < end_ns; ++at) {
+    left_ns -= std::min(end_ns, at->end_ns) - std::max(begin_ns, at->begin_ns);
+  }
+  return left_ns;
+}
+
 class Timeline {
  public:
   Timeline(const std::vector<Module>& modules, std::int64_t observing_ns)
@@ -47,13 +67,16 @@ class Timeline {
   DeviceTime& at(ModuleId module) { return times_[static_cast<std::size_t>(module)]; }
 
   void add_idle(const std::vector<Launch>& by_start, const DeviceTrace& trace) {
+    const auto others = work_of_others(trace, by_start.front().record->device);
     const auto first_ns = by_start.front().record->start_ns;
-    if (trace.start_ns > 0) before_ns_ += std::max<std::int64_t>(first_ns - trace.start_ns - observing_ns_, 0);
+    if (trace.start_ns > 0) {
+      before_ns_ += std::max<std::int64_t>(time_without(others, trace.start_ns, first_ns) - observing_ns_, 0);
+    }
     std::int64_t worked_until = first_ns;
     std::int64_t late_launches = -1;  // since the last gap; the first launch ends none
     bool host_waited = false;         // for the copy before
     for (const auto& launch : by_start) {
-      const std::int64_t gap = launch.record->start_ns - worked_until;
+      const std::int64_t gap = time_without(others, worked_until, launch.record->start_ns);
       late_launches = host_waited ? 1 : late_launches + 1;
       if (gap > 0) {
         const auto late_ns = saturating_multiply(late_launches, observing_ns_);
@@ -63,7 +86,7 @@ class Timeline {
       host_waited = is_copy_to_host(*launch.record);
       worked_until = std::max(worked_until, launch.record->end_ns);
     }
-    if (trace.end_ns > worked_until) after_ns_ += trace.end_ns - worked_until;
+    after_ns_ += time_without(others, worked_until, trace.end_ns);
   }
 
   // Parents stand before children, so one walk from the end carries every subtree's intervals up.
@@ -148,8 +171,8 @@ ProfileData with_tensor_float(ProfileData data) {
   }
   if (!products.empty()) {
     add_note(data.notes, "tensor-float",
-             "products of fp32 ran in TF32 on tensor cores, as the names of their kernels say: they are held against "
-             "that roof",
+             "products of fp32 ran in TF32 on tensor cores, as the names of their kernels say: they count as "
+             "operations of TF32",
              std::move(named));
   }
   return data;

@@ -246,9 +246,7 @@ class Import {
           before_ns += records[i].end_ns - records[i].start_ns;
           ++before;
         }
-        if (launch == launched_.end() || launch->second < window_.begin_ns) {
-          spill_end_ns_ = std::max(spill_end_ns_, records[i].end_ns);
-        }
+        trace_.device.others.push_back({records[i].device, records[i].start_ns, records[i].end_ns});
         continue;
       }
       records[static_cast<std::size_t>(kept)] = records[i];
@@ -559,8 +557,7 @@ class Import {
     pass_.regions = std::move(places_.region_clocks);
     pass_.unknown_backward_nodes = places_.unknown_backward_nodes;
     if (on_device) {
-      // Work that was launched before the window keeps the device busy until it ends.
-      trace_.device.start_ns = std::max(window_.begin_ns, spill_end_ns_);
+      trace_.device.start_ns = window_.begin_ns;
       for (const auto& record : trace_.device.records) {
         trace_.device.start_ns = std::min(trace_.device.start_ns, record.start_ns);
       }
@@ -584,7 +581,6 @@ class Import {
   std::string missing_steps_;
   std::unordered_map<std::uint64_t, std::int64_t> launched_;  // when, by correlation: in and out of the window
   Window window_;
-  std::int64_t spill_end_ns_ = std::numeric_limits<std::int64_t>::min();
   HostTree tree_;
   ServingSteps serving_;
   CountedOps counted_;

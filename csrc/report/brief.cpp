@@ -133,9 +133,11 @@ std::string total_words(const Report& report) {
   if (total.params_known) text += fmt::format(", {} parameters", count(total.params));
   if (total.time_ns) text += ", " + human_time(static_cast<double>(*total.time_ns));
   if (total.lower_bound_time_ns)
-    text += fmt::format(", lower bound {}", human_time(static_cast<double>(*total.lower_bound_time_ns)));
-  if (total.percent_of_roof) text += fmt::format(" ({} of the roof)", human_percent(*total.percent_of_roof));
-  if (total.bound.kind != BoundKind::unknown) text += ", bound: " + to_string(total.bound);
+    text += fmt::format(", lower bound {}{}", at_least, human_time(static_cast<double>(*total.lower_bound_time_ns)));
+  if (total.percent_of_roof)
+    text += fmt::format(" ({}{} of the roof)", at_least, human_percent(*total.percent_of_roof));
+  if (total.bound.kind != BoundKind::unknown)
+    text += fmt::format(", bound: {}{}", to_string(total.bound), total.incomplete ? ", by what is known" : "");
   return text;
 }
 
@@ -175,6 +177,8 @@ std::string text_in(const Room& room, const Finding& finding) {
 
 // Where no rule holds: what wastes most, as far as the roofs tell.
 std::string no_findings_words(const Report& report, std::size_t longest_path) {
+  if (!report.total().time_ns) return "none: they need times";
+  if (report.data().ceilings.empty()) return "none: they need roofs, and the report has none";
   const auto& hotspots = report.analysis().folded_hotspots();
   if (hotspots.empty() || hotspots.front().row.wasted_time_ns.value_or(0) <= 0) return "none";
   const auto& [row, members] = hotspots.front();

@@ -167,7 +167,7 @@ class FurtherCalls {
       const auto bare_ns = target_.bare();
       if (target_.device_lost()) return stop("found the device lost");
       target_.prepare();
-      auto alone = target_.traced_alone();
+      const auto alone = target_.traced_alone();
       ++made_;
       if (target_.device_lost()) return stop("found the device lost");
       if (is_for_the_compiler(compiled, 2)) continue;

@@ -134,7 +134,9 @@ std::string modules_text(const Finding& finding, std::size_t siblings) {
   return text;
 }
 
-std::string text_of_microseconds(double us) { return us < 1e3 ? number(us) + " µs" : number(us / 1e3) + " ms"; }
+std::string text_of_microseconds(double us) {
+  return us < 1e3 ? number(us) + " µs" : us < 1e6 ? number(us / 1e3) + " ms" : number(us / 1e6) + " s";
+}
 
 }  // namespace roofprof::sentences
 

@@ -101,7 +101,9 @@ Said say_device_waits(const FindingCase& where, const NamedFigures& figures) {
   const std::string how = may_compile(*where.data) ? "larger batches, torch.compile or CUDA graphs give"
                                                    : "larger batches or CUDA graphs give";
   return {"busy for " + percent(value_of(figures, "utilization") / 100) +
-              " of the time between its first launch and its last, it waited for launches in the rest",
+              " of the time between its first launch and its last" +
+              (where.data->idle_basis == IdleBasis::bare ? "" : ", what recording may have added left out") +
+              ", it waited for launches in the rest",
           how + " it more at once"};
 }
 
@@ -127,10 +129,19 @@ std::optional<FindingReason> exposed_communication(const FindingCase& where) {
 
 Said say_exposed_communication(const FindingCase&, const NamedFigures& figures) {
   const auto kind = static_cast<CollectiveKind>(static_cast<int>(value_of(figures, "collective")));
+  constexpr double kDefaultBucket = 25e6;  // of DistributedDataParallel, bytes
+  const bool reduces = kind == CollectiveKind::all_reduce;
+  const bool in_small_parts = reduces && value_of(figures, "bytes_per_call") < kDefaultBucket;
+  const bool shards = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
   return {"no op computed meanwhile, most of it in " + std::string(name_of(kind)) + " of " +
               text_of(figures, "bytes_per_call") + "B a call",
-          "larger buckets or larger sharded units send more at once, prefetching or reducing while the "
-          "backward runs overlaps more, fewer shards or gradient accumulation send less"};
+          in_small_parts ? "larger buckets send more at once, reducing while the backward runs overlaps more, gradient "
+                           "accumulation sends less often"
+          : reduces      ? "reducing while the backward runs overlaps more, gradient accumulation sends less often, a "
+                           "shorter type sends less"
+          : shards       ? "larger sharded units send more at once, prefetching overlaps more, fewer shards send less"
+                         : "work that does not need its result can run meanwhile, a shorter type sends less",
+          in_small_parts ? "model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=100)" : ""};
 }
 
 std::optional<FindingReason> data_loading(const FindingCase& where) {
@@ -624,7 +635,6 @@ constexpr FindingRule kRules[] = {
      .sentence = say_exposed_communication,
      .reference = "this report's exposed communication; PyTorch DDP, arXiv:2006.15704; PyTorch FSDP, arXiv:2304.11277",
      .gain = {0, 1, "lower bound of the network", Confidence::medium, "no op computed in that time"},
-     .try_it = "model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=100)",
      .around_model = true,
      .about = "exposed communication"},
     {.name = "data-loading",

@@ -101,8 +101,10 @@ std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device devi
 std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes) {
   const auto first = static_cast<double>(std::min(4 * kMiB, cache_bytes / 8));
   std::vector<std::int64_t> sizes;
-  for (double size = first; std::llround(size) <= 2 * cache_bytes; size *= std::numbers::sqrt2) {
+  double size = first;
+  while (std::llround(size) <= 2 * cache_bytes) {
     sizes.push_back(std::llround(size));
+    size *= std::numbers::sqrt2;
   }
   return sizes;
 }

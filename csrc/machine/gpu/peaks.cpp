@@ -421,7 +421,8 @@ class PeakSearch {
 
 std::optional<double> tensor_operations_per_clock(DType dtype, int major, int minor) {
   const bool hopper = major == 9 && minor == 0;
-  if (!hopper && !(major == 8 && minor == 0)) return std::nullopt;
+  const bool ampere = major == 8 && minor == 0;
+  if (!hopper && !ampere) return std::nullopt;
   constexpr double kHalvesOfAnA100 = 2048;
   const double halves = hopper ? 2 * kHalvesOfAnA100 : kHalvesOfAnA100;
   switch (dtype) {

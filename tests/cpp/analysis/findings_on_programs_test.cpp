@@ -285,6 +285,20 @@ TEST(FindingsOnPrograms, ExposedCommunicationOfAllModulesTogether) {
                             "meanwhile, most of it in all_reduce of 4MB a call"),
       0U)
       << findings[0].text;
+  EXPECT_TRUE(findings[0].try_it);
+  EXPECT_NE(findings[0].action.find("larger buckets"), std::string::npos) << findings[0].action;
+
+  // Buckets are DistributedDataParallel's, and of all_reduce: no larger ones help where they are large.
+  for (const auto& [op, bytes] : {std::pair{"c10d::allreduce_", 40'000'000}, {"c10d::alltoall_", 4'000'000}}) {
+    auto other = net;
+    other.data.ops[1].op = op;
+    other.data.ops[1].work = work_of(0, 2 * bytes, 2 * bytes);
+    const auto of_other = other.derived().findings();
+    ASSERT_EQ(of_other.size(), 1U) << op;
+    EXPECT_EQ(of_other[0].rule, "exposed-communication");
+    EXPECT_FALSE(of_other[0].try_it) << op;
+    EXPECT_EQ(of_other[0].action.find("larger buckets"), std::string::npos) << of_other[0].action;
+  }
 }
 
 // ---- work that need not be done

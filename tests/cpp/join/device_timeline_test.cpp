@@ -80,6 +80,30 @@ TEST(DeviceTimeline, AGapIsChargedToTheLaunchThatEndedIt) {
   EXPECT_DOUBLE_EQ(report.row("p.slow").utilization.value_or(0), 100.0 * 40 / 90);
 }
 
+// Nothing of what ran meanwhile is a row's, and the device was not idle.
+TEST(DeviceTimeline, WorkOfOthersIsNoIdleTime) {
+  DeviceProfileBuilder builder;
+  const auto a = builder.module("a", "A");
+  RunBuilder run;
+  const auto place = run.owner(a);
+  run.kernel("x", place, 130, 150);
+  run.kernel("x", place, 200, 240);
+  run.run.trace.start_ns = 100;
+  run.run.trace.end_ns = 270;
+  const auto device = run.run.trace.records.front().device;
+  run.run.trace.others = {{device, 90, 110},      // until 110: 20 of the 30 before the first launch are left
+                          {device, 160, 180},     // of the 50 between the two 150-160 and 185-200 are left
+                          {device, 170, 185},     // beside the one before
+                          {device, 230, 250},     // until 250: 20 after the last launch are left
+                          {device + 1, 0, 300}};  // on another device
+  const testing::Derived report = builder.derived_of({run.run});
+  EXPECT_EQ(report.row("a").idle_ns, 25);
+  EXPECT_EQ(report.total().idle_before_ns, 20);
+  EXPECT_EQ(report.total().idle_between_ns, 25);
+  EXPECT_EQ(report.total().idle_after_ns, 20);
+  EXPECT_EQ(report.total().busy_ns, 60);
+}
+
 TEST(DeviceTimeline, WithoutABeginningTheFirstLaunchIsIt) {
   DeviceProfileBuilder builder;
   RunBuilder run;

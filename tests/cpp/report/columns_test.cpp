@@ -155,7 +155,7 @@ TEST(Brief, SaysWhatWastesMostWhereNoRuleHolds) {
       brief, "findings: none by a rule; most waste is in aten::linear of layer: 2.00 us, 44.4% of the total\n"))
       << brief;
   net.data.ceilings = {};
-  EXPECT_TRUE(contains(net.report().brief(), "findings: none\n"));
+  EXPECT_TRUE(contains(net.report().brief(), "findings: none: they need roofs, and the report has none\n"));
 }
 
 TEST(Units, AreSpelledAlikeInATable) {
