@@ -261,6 +261,13 @@ void for_each_member(Of<KernelRecord>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<OthersWork>, Visitor&& visit) {
+  visit("device", &OthersWork::device, Written::always);
+  visit("start_ns", &OthersWork::start_ns, Written::always);
+  visit("end_ns", &OthersWork::end_ns, Written::always);
+}
+
+template <class Visitor>
 void for_each_member(Of<DeviceTrace>, Visitor&& visit) {
   visit("start_ns", &DeviceTrace::start_ns, Written::unless_default);
   visit("end_ns", &DeviceTrace::end_ns, Written::unless_default);
@@ -270,6 +277,7 @@ void for_each_member(Of<DeviceTrace>, Visitor&& visit) {
   visit("notes", &DeviceTrace::notes, Written::unless_default);
   visit("names", &DeviceTrace::names, Written::always);
   visit("records", &DeviceTrace::records, Written::always);
+  visit("others", &DeviceTrace::others, Written::unless_default);
 }
 
 template <class Visitor>

@@ -271,6 +271,10 @@ def test_each_key_is_needed(timed):
         "crossings_known",
         "alive_at_peak",
         "memory_timeline",
+        "idle_before_ns",
+        "idle_after_ns",
+        "idle_basis",
+        "observing_ns",
     }  # than the schema
     for key in set(data) - derived - later:
         with pytest.raises(ValueError, match=f"'{key}'"):
