@@ -145,7 +145,7 @@ def keys_of_reports() -> set[str]:
 
     for kind in REPORTS.values():
         look(kind())
-    of_traces = {"DeviceTrace", "KernelRecord", "CounterTrace", "CounterRecord"}  # recordings have files of their own
+    of_traces = {"DeviceTrace", "KernelRecord", "OthersWork", "CounterTrace", "CounterRecord"}  # recordings: own files
     for path in (ROOT / "csrc" / "core").glob("*members.h"):
         for of, members in re.findall(r"for_each_member\(Of<(\w+)>(.*?)^}", path.read_text(), re.DOTALL | re.MULTILINE):
             found.update(re.findall(r'visit\("(\w+)"', members) if of not in of_traces else ())
