@@ -9,11 +9,18 @@
 namespace roofprof {
 namespace {
 
+KernelBucket kernel_on(std::int64_t device) {
+  KernelBucket kernel;
+  kernel.name = "k";
+  kernel.device = device;
+  return kernel;
+}
+
 // 600 ns before the first launch, 100 and 200 between launches, 100 after the last; 1,000 busy.
 ProfileData seen() {
   ProfileData data;
   data.device_timed = true;
-  data.kernels = {{.name = "k", .device = 0}};
+  data.kernels = {kernel_on(0)};
   data.device_times = {{.module = 0, .busy_ns = 1'000}, {.module = 3, .idle_ns = 100}, {.module = 4, .idle_ns = 200}};
   data.busy_ns = 1'000;
   data.idle_before_ns = 600;
@@ -36,8 +43,8 @@ TEST(BareIdle, AllGapsAreScaledByOneFactor) {
 
 TEST(BareIdle, EachDeviceHasTheWholeCall) {
   auto data = seen();
-  data.kernels.push_back({.name = "k", .device = 1});
-  data.kernels.push_back({.name = "k", .device = 1});
+  data.kernels.push_back(kernel_on(1));
+  data.kernels.push_back(kernel_on(1));
   data.runs.bare_ns = {1'000};
   data = at_bare_speed(std::move(data));  // 2 x 1,000 - 1,000: as seen
   EXPECT_EQ(data.idle_before_ns, 600);
