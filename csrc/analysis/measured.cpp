@@ -1,7 +1,8 @@
 #include "analysis/measured.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "core/counted_bytes.h"
 
 namespace roofprof {
 
@@ -9,11 +10,6 @@ namespace {
 
 void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
   sum = sum && part ? std::optional(saturating_add(*sum, *part)) : std::nullopt;
-}
-
-std::optional<std::int64_t> rounded(std::optional<double> value) {
-  if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
-  return *value < static_cast<double>(kSaturated) ? std::llround(*value) : kSaturated;
 }
 
 std::optional<double> sum_of(std::optional<double> a, std::optional<double> b) {

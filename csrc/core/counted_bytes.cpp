@@ -1,18 +1,23 @@
 #include "core/counted_bytes.h"
 
 #include <cmath>
-#include <set>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace roofprof {
-namespace {
 
 std::optional<std::int64_t> rounded(std::optional<double> value) {
   if (!value || !std::isfinite(*value) || *value < 0) return std::nullopt;
   return *value < static_cast<double>(kSaturated) ? std::llround(*value) : kSaturated;
 }
+
+std::set<std::pair<Owner, std::string_view>> ops_with_stray_kernels(const std::vector<KernelBucket>& kernels) {
+  std::set<std::pair<Owner, std::string_view>> ops;
+  for (const auto& kernel : kernels) {
+    if (kernel.bucket < 0 && !kernel.op.empty()) ops.emplace(kernel.owner, kernel.op);
+  }
+  return ops;
+}
+
+namespace {
 
 void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) {
   sum = sum && part ? std::optional(saturating_add(*sum, *part)) : std::nullopt;
@@ -77,12 +82,8 @@ void set_counted_bytes(ProfileData& data) {
   std::vector<std::optional<CountedBytes>> sums(data.ops.size(), nothing());
   std::vector<bool> launched(data.ops.size());
   bool any = false;
-  std::set<std::pair<Owner, std::string_view>> shared;  // some of their kernels may be another bucket's
   for (const auto& kernel : data.kernels) {
-    if (kernel.bucket < 0) {
-      if (!kernel.op.empty()) shared.emplace(kernel.owner, kernel.op);
-      continue;
-    }
+    if (kernel.bucket < 0) continue;
     const auto op = static_cast<std::size_t>(kernel.bucket);
     if (op >= sums.size()) continue;  // a file may say anything
     add_counted(sums[op], counted_bytes(kernel));
@@ -90,6 +91,7 @@ void set_counted_bytes(ProfileData& data) {
     any = any || kernel.counted > 0;
   }
   if (!any) return;
+  const auto shared = ops_with_stray_kernels(data.kernels);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     OpBucket& op = data.ops[i];
     if (launched[i] && op.link_bytes == 0 && !shared.contains({op.owner, op.op})) op.counted = sums[i];

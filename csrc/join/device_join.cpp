@@ -215,12 +215,7 @@ std::vector<ModuleTime> device_module_times(std::vector<ModuleTime> times, const
 // Gives ops the time of the launches that are known to be theirs. Where some launches of an op in a module and phase
 // belong to no bucket, any bucket of that op there may lack some, so none gets a time.
 std::vector<OpBucket> ops_timed_by(const std::vector<KernelBucket>& kernels, std::vector<OpBucket> ops) {
-  std::set<std::pair<Owner, std::string>> shared;
-  for (const auto& kernel : kernels) {
-    if (kernel.bucket < 0 && !kernel.op.empty()) {
-      shared.emplace(kernel.owner, kernel.op);
-    }
-  }
+  const auto shared = ops_with_stray_kernels(kernels);
   for (auto& bucket : ops) {
     bucket.time_ns = 0;
     bucket.link_bytes = 0;

@@ -160,17 +160,32 @@ class FurtherCalls {
     }
   }
 
+  struct Pair {
+    Pass pass;
+    std::int64_t bare_ns;
+  };
+
+  // Makes a bare call and then the other one. Empty where the device was lost, which is noted.
+  std::optional<Pair> make_pair(const std::function<Pass()>& other_call) {
+    target_.prepare();
+    const auto bare_ns = target_.bare();
+    if (!target_.device_lost()) {
+      target_.prepare();
+      Pair pair{other_call(), bare_ns};
+      ++made_;
+      if (!target_.device_lost()) return pair;
+    }
+    stop("found the device lost");
+    return std::nullopt;
+  }
+
   bool make_pairs_traced_alone() {
     while (wants_more(result_.timed)) {
       const auto compiled = target_.compilations().count;
-      target_.prepare();
-      const auto bare_ns = target_.bare();
-      if (target_.device_lost()) return stop("found the device lost");
-      target_.prepare();
-      const auto alone = target_.traced_alone();
-      ++made_;
-      if (target_.device_lost()) return stop("found the device lost");
+      const auto made = make_pair([this] { return target_.traced_alone(); });
+      if (!made) return false;
       if (is_for_the_compiler(compiled, 2)) continue;
+      const auto& [alone, bare_ns] = *made;
       if (alone.device == nullptr) return true;  // which is noted
       auto trace = with_owners_of(*observed_pair_->pass.device, *alone.device);
       if (!trace) return observe_instead();
@@ -219,16 +234,14 @@ class FurtherCalls {
     bool keeps = true;
     while (wants_more(result_.timed, repeats)) {
       const auto compiled = target_.compilations().count;
-      target_.prepare();
-      const auto bare_ns = target_.bare();
-      if (target_.device_lost()) return stop("found the device lost");
-      target_.prepare();
-      auto pass = target_.observed();
-      ++observed_;
-      ++made_;
-      if (target_.device_lost()) return stop("found the device lost");
+      auto made = make_pair([this] {
+        auto pass = target_.observed();
+        ++observed_;
+        return pass;
+      });
+      if (!made) return false;
       if (!keeps || (!is_last_chance(result_.timed) && is_for_the_compiler(compiled, 2))) continue;
-      keeps = keep({std::move(pass), bare_ns});
+      keeps = keep(*std::move(made));
       if (!keeps) {
         stop(kOtherWork);
         if (!among_ranks_) return false;
@@ -239,11 +252,6 @@ class FurtherCalls {
     }
     return true;
   }
-
-  struct Pair {
-    Pass pass;
-    std::int64_t bare_ns;
-  };
 
   void add(Pair pair) {
     result_.bare_ns.push_back(pair.bare_ns);

@@ -58,6 +58,8 @@ struct Api {
 };
 
 std::uint64_t machines_real_time();
+// Returns whether two times of one unit, nanoseconds or shorter ticks, are less than a second apart.
+bool within_a_second(std::uint64_t a, std::uint64_t b);
 
 // "13.0.1" of 130001.
 std::string version_text(std::uint32_t version);

@@ -47,12 +47,7 @@ class CuptiCollector final : public DeviceCollector {
   CuptiCollector() : tracer_(api(), [this] { synchronize(); }) {}
 
   bool simulated() const override { return api().simulated; }
-  bool by_host_clock() const override {
-    constexpr std::uint64_t kSecond = 1'000'000'000;
-    const auto theirs = api().real_time();
-    const auto ours = machines_real_time();
-    return (theirs > ours ? theirs - ours : ours - theirs) < kSecond;
-  }
+  bool by_host_clock() const override { return within_a_second(api().real_time(), machines_real_time()); }
 
   void synchronize() override { cuda::synchronize_all(cuda::driver()); }
 

@@ -27,8 +27,6 @@ std::uint64_t read_clock(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * kSecond + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-bool within_a_second(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) < kSecond; }
-
 // CUPTI's callbacks carry no pointer.
 std::atomic<std::uint64_t (*)()> real_time = nullptr;
 std::uint64_t CUPTIAPI tell_real_time() { return real_time.load(std::memory_order_relaxed)(); }
@@ -44,6 +42,8 @@ std::uint64_t CUPTIAPI tell_ticks() { return 0; }
 bool is_in_nanoseconds(const Api& api) { return clock_unit(api) == ClockUnit::nanoseconds; }
 
 }  // namespace
+
+bool within_a_second(std::uint64_t a, std::uint64_t b) { return (a > b ? a - b : b - a) < kSecond; }
 
 std::uint64_t machines_real_time() { return read_clock(CLOCK_REALTIME); }
 
