@@ -12,7 +12,7 @@ namespace {
 // 0-1: a device that is busy for so much of its time has no gaps worth filling.
 constexpr double kNearlyAlwaysBusy = 0.95;
 
-// What observing may have caused is no gain.
+// Returns the idle time that observing may have caused: a change of the program does not gain it.
 std::int64_t observers_own_ns(const ProfileData& data) {
   std::int64_t launches = 0;
   for (const auto& kernel : data.kernels) launches = saturating_add(launches, kernel.instances);

@@ -11,7 +11,7 @@ namespace roofprof {
 // Returns the time in which devices ran nothing between two of their launches.
 std::int64_t idle_between_ns(const ProfileData& data, const Figures& total);
 
-// Returns that before their first launches and behind their last ones.
+// Returns the idle time of devices before their first launches and after their last ones.
 std::int64_t idle_outside_ns(const ProfileData& data, const Figures& total);
 
 // Returns the time from a device's first launch to its last, devices added up; 0 where none was traced.
@@ -21,8 +21,8 @@ std::int64_t device_span_ns(const ProfileData& data, const Figures& total);
 // nearly all of the time between its first launch and its last.
 std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total);
 
-// Returns the time of all that was profiled, without an observer; of a device that of its launches with the idle time
-// that may be saved, where no call without an observer was timed.
+// Returns how long what was profiled takes without an observer: the median bare call. Where no bare call was timed,
+// this is the rows' time, and on a device the gainable idle time as well.
 std::int64_t bare_call_ns(const ProfileData& data, const Figures& total);
 
 }  // namespace roofprof

@@ -114,7 +114,7 @@ class Groups {
     }
   }
 
-  // What is exposed of collectives' kernels is the time of these ops. What other work hid is no one's.
+  // An op of collectives has the time of its kernels that was exposed. No group has what other work hid.
   void add_communication() {
     for (const auto& part : exposed_parts(data_).value_or(std::vector<ExposedPart>{})) {
       Group& group = groups_[find(data_.ops[static_cast<std::size_t>(part.bucket)])];
