@@ -66,6 +66,15 @@ def seeded():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def modes_of_torch():
+    """What a test leaves switched would fail whichever test comes next."""
+    yield
+    assert torch._C._is_torch_function_enabled()
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+
+
 @pytest.fixture
 def one_thread():
     """Small work is done sooner by one thread, on a busy machine above all."""

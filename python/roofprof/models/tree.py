@@ -19,7 +19,14 @@ from roofprof import _C
 from roofprof.models import exported, packages, script
 from roofprof.models.compiled import compiled_places, original
 from roofprof.models.source import line_of_forward
-from roofprof.state.state_roots import Contents, is_lazy, own_tables, tensors_of_modules, used_by
+from roofprof.state.state_roots import (
+    Contents,
+    is_lazy,
+    own_tables,
+    tensors_of_modules,
+    used_by,
+    without_torch_function,
+)
 
 
 class Location(NamedTuple):
@@ -267,12 +274,15 @@ def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int | None
     if is_lazy(tensor):
         return None
     try:
-        with torch._C.DisableTorchFunctionSubclass():  # the user's class may have methods of these names
-            elements = torch.Tensor.numel(tensor)
-            held = _bytes_of_parts(tensor) or elements * torch.Tensor.element_size(tensor)
-            return _elements_in_4_bits(tensor, elements, held) if _has_quant_state(tensor) else elements, held
+        return without_torch_function(_size_of, tensor)  # the user's class may have methods of these names
     except Exception:  # a class of the user's may raise anything
         return None
+
+
+def _size_of(tensor: torch.Tensor) -> tuple[int | None, int]:
+    elements = torch.Tensor.numel(tensor)
+    held = _bytes_of_parts(tensor) or elements * torch.Tensor.element_size(tensor)
+    return _elements_in_4_bits(tensor, elements, held) if _has_quant_state(tensor) else elements, held
 
 
 def _bytes_of_parts(tensor: torch.Tensor) -> int | None:
@@ -296,8 +306,7 @@ def _bytes_of_parts(tensor: torch.Tensor) -> int | None:
 def _requires_grad(tensor: torch.Tensor | PackedTensor) -> bool:
     if type(tensor) is PackedTensor:
         return False
-    with torch._C.DisableTorchFunctionSubclass():
-        return bool(vars(torch._C.TensorBase)["requires_grad"].__get__(tensor))
+    return bool(without_torch_function(vars(torch._C.TensorBase)["requires_grad"].__get__, tensor))
 
 
 def model_tree(model: object) -> ModelTree:

@@ -19,11 +19,13 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 
 from roofprof import _C
+
+T = TypeVar("T")
 
 _attributes = vars(torch.nn.Module)["__dict__"].__get__
 
@@ -163,6 +165,15 @@ class Contents:
 def is_tensor(value: object) -> bool:
     """Return True when the value is a tensor, whatever class it claims."""
     return issubclass(type(value), torch.Tensor)
+
+
+def without_torch_function(read: Callable[..., T], *args: Any) -> T:
+    """Return ``read(*args)``, which no subclass of torch.Tensor intercepts.
+
+    A `with` of torch's DisableTorchFunctionSubclass does the same, but stays in force where a debugger or a tracer
+    raises as the `with` ends.
+    """
+    return cast("T", torch._C._disabled_torch_function_impl(read, (), args, {}))
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:

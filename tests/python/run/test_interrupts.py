@@ -131,6 +131,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_behind(door, come):
     while interrupted_at(step, door(model, x), come):
         assert hooks() == before, step
         assert handlers() == handlers_before
+        assert torch._C._is_torch_function_enabled(), step
         assert profiler(model).count(x).total.macs == 16, step  # the thread is inside of no block
         step += 1 if come is ctrl_c else 9  # each takes a while
     assert step > 50

@@ -22,6 +22,7 @@ from roofprof.profiling.script.program import Stop
 from roofprof.profiling.script.training import Kind, Training, optimizers, outermost, together
 from roofprof.profiling.step_window import StepWindow
 from roofprof.report.report import Report
+from roofprof.state.state_roots import without_torch_function
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,8 +47,8 @@ def kind_of(module: torch.nn.Module, arguments: tuple[Any, ...]) -> Kind:
     first = next((each for each in arguments if isinstance(each, torch.Tensor)), None)
     if first is None or first.is_nested:
         return Kind(id(module), module.training, ())
-    with torch._C.DisableTorchFunctionSubclass():
-        return Kind(id(module), module.training, tuple(first.shape))
+    shape = without_torch_function(vars(torch._C.TensorBase)["shape"].__get__, first)
+    return Kind(id(module), module.training, tuple(shape))
 
 
 _CALLS_OF = {
