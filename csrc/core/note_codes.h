@@ -134,6 +134,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     {"no-roof", NoteLevel::warning, "A roof is missing: some rows have no lower bound."},
     {"reuse-not-known", NoteLevel::info,
      "Memory roofs stand at the footprints of ops: when their memory was last touched is not known."},
+    {"traffic-sampled", NoteLevel::info,
+     "Reuse distances and the bytes that cross modules' boundaries are estimates: they were logged in some calls."},
     {"fused-not-known", NoteLevel::info,
      "The counted call of the model lacks ops of the trace: how many bytes, and whether there is a fused bound."},
     {"roof-by-bytes-alone", NoteLevel::info, "A compute roof is missing that only elementwise operators would need."},

@@ -15,6 +15,19 @@ std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
   return calls;
 }
 
+// Sets the traffic of `op` to that of `from`, scaled.
+void set_traffic(Pass::Op& op, const OpBucket& from, double times) {
+  op.reuse = from.reuse;
+  for (auto& part : op.reuse) {
+    for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) {
+      if (times != 1) *bytes = std::llround(static_cast<double>(*bytes) * times);
+    }
+  }
+  op.crossings = scaled(from.crossings, times);
+}
+
+double share(std::int64_t part, std::int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
+
 }  // namespace
 
 bool same_work(const Pass& a, const Pass& b) { return calls_of_ops(a) == calls_of_ops(b); }
@@ -30,15 +43,38 @@ void take_traffic(Pass& pass, const Pass& from) {
       if (pass.crossings_known) op.crossings = crossing_whole(op.work.read_bytes, op.work.write_bytes);
       continue;
     }
-    const double times = static_cast<double>(op.calls) / static_cast<double>(found->second->calls);
-    const auto scale = [&](std::int64_t& bytes) {
-      if (times != 1) bytes = std::llround(static_cast<double>(bytes) * times);
-    };
-    op.reuse = found->second->reuse;
-    for (auto& part : op.reuse) {
-      for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) scale(*bytes);
+    set_traffic(op, *found->second, share(op.calls, found->second->calls));
+  }
+}
+
+void scale_traffic(Pass& pass, const std::vector<std::int64_t>& left_out) {
+  struct Logged {
+    OpBucket traffic;
+    std::int64_t bytes = 0;
+  };
+  std::map<OpKey, Logged> with_any_inputs;
+  const auto any_inputs = [](const Pass::Op& op) { return OpKey{op.number, op.owner, kAnyInputs}; };
+  for (std::size_t i = 0; i < pass.ops.size(); ++i) {
+    const auto& op = pass.ops[i];
+    const auto bytes = op.work.bytes() - left_out[i];
+    if (bytes <= 0) continue;
+    auto& sum = with_any_inputs[any_inputs(op)];
+    sum.bytes += bytes;
+    add_reuse(sum.traffic.reuse, op.reuse);
+    add_crossings(sum.traffic.crossings, op.crossings);
+  }
+  for (std::size_t i = 0; i < pass.ops.size(); ++i) {
+    auto& op = pass.ops[i];
+    const auto all = op.work.bytes();
+    if (left_out[i] <= 0) continue;
+    if (left_out[i] < all) {
+      const OpBucket logged = op;
+      set_traffic(op, logged, share(all, all - left_out[i]));
+    } else if (const auto similar = with_any_inputs.find(any_inputs(op)); similar != with_any_inputs.end()) {
+      set_traffic(op, similar->second.traffic, share(all, similar->second.bytes));
+    } else if (pass.crossings_known) {
+      op.crossings = crossing_whole(op.work.read_bytes, op.work.write_bytes);
     }
-    op.crossings = scaled(found->second->crossings, times);
   }
 }
 

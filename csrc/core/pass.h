@@ -74,6 +74,13 @@ struct GraphCall {
   std::vector<Range> ranges;
 };
 
+// The parts of a long block (calls of the model, or steps), and of how many the traffic of ops was logged.
+struct TrafficParts {
+  std::int64_t all = 0;  // 0: it has none, and its first ops were logged
+  std::int64_t logged = 0;
+  bool are_steps = false;
+};
+
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
   // An op's record as the profile keeps it, and what tells it from others as long as the process lasts.
@@ -110,8 +117,9 @@ struct Pass {
   std::vector<Op> ops;
   std::vector<Clock> clocks;
   std::vector<RegionClock> regions;
-  bool crossings_known = false;  // of all ops
-  Work outside_steps;            // what of the work was in no step of a block: between them, or after the last
+  bool crossings_known = false;         // of all ops
+  std::optional<TrafficParts> sampled;  // reuse distances and crossings are estimated from these; empty: from all calls
+  Work outside_steps;                   // what of the work was in no step of a block: between them, or after the last
   std::int64_t wall_ns = 0;
   std::int64_t unknown_backward_nodes = 0;
   std::set<ModuleId> differentiated_whole;      // by TorchScript's executor: parts of these modules' code
@@ -137,5 +145,10 @@ std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops);
 
 // Gives each op of `pass` the reuse distances and crossings of the same op in `from`, scaled to its calls.
 void take_traffic(Pass& pass, const Pass& from);
+
+// Scales the reuse distances and crossings of ops, which are those of logged calls, to all calls. `left_out`: of each
+// op, the bytes that the other calls moved. An op of which no call was logged gets the traffic of calls of the same
+// operator and module with other inputs; where there are none either, all of it may cross every boundary.
+void scale_traffic(Pass& pass, const std::vector<std::int64_t>& left_out);
 
 }  // namespace roofprof

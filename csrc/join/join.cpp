@@ -145,6 +145,15 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
   return data;
 }
 
+void note_sampled_traffic(const TrafficParts& parts, std::vector<Note>& notes) {
+  const std::string where = parts.all == 0 ? "in the first ops, as the model was not called"
+                                           : "in " + std::to_string(parts.logged) + " of " + std::to_string(parts.all) +
+                                                 (parts.are_steps ? " steps" : " calls of the model") +
+                                                 ": the first three, and about one in eight of the others";
+  add_note(notes, "traffic-sampled",
+           "reuse distances and the bytes that cross modules' boundaries are estimates: they were logged " + where);
+}
+
 }  // namespace
 
 ProfileData join(RunRecord observed) {
@@ -183,6 +192,7 @@ ProfileData join(RunRecord observed) {
   data = with_memory(std::move(data), observed.counting, observed.holds_data);
   note_others(observed.others, data.notes);
   if (note_on_tracing) add_note(data.notes, std::move(*note_on_tracing));
+  if (observed.counting.sampled) note_sampled_traffic(*observed.counting.sampled, data.notes);
   add_notes(data.notes, host.notes);
   add_notes(data.notes, kernels.notes);
   // The device's times replace the clock's. The notes about calls come later, because they need all of it.

@@ -92,8 +92,20 @@ BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, 
     if (shared && !costed.shapes.empty()) bucket.cost.shapes = "other shapes";
     index = insert(std::move(bucket));
   }
-  buckets_[index].cost.costed &= costed.costed;
+  auto& bucket = buckets_[index];
+  bucket.cost.costed &= costed.costed;
+  bucket.inside.add(costed.work);
+  bucket.inside.uncosted |= !bucket.cost.costed;
   return index;
+}
+
+bool BucketTable::knows_inputs(const BucketKey& key) {
+  auto& line = known_inputs_[key.signature % known_inputs_.size()];
+  const std::pair<const OpInfo*, std::uint64_t> inputs{key.op, key.signature};
+  if (line == inputs) return true;
+  if (inputs_of(key) == nullptr) return false;
+  line = inputs;
+  return true;
 }
 
 const ops::OpCall* BucketTable::inputs_of(const BucketKey& key) const {
@@ -121,6 +133,7 @@ BucketTable::Index BucketTable::add_uncosted(BucketKey key) {
   Bucket bucket;
   bucket.key = key;
   bucket.inputs = kAnyInputs;
+  bucket.inside.uncosted = true;
   return insert(std::move(bucket));
 }
 
@@ -158,6 +171,8 @@ void BucketTable::start_pass() {
   for (auto& bucket : buckets_) {
     bucket.calls = 0;
     bucket.ticks = 0;
+    bucket.left_out_calls = 0;
+    bucket.left_out_bytes = 0;
     bucket.work_sum = Work{};
     bucket.step = 0;
     bucket.calls_before_step = 0;

@@ -2,6 +2,7 @@
 // Holds what one thread observed in one session: a bucket for each (operator, module, phase, region, signature) and a
 // clock for each (module, phase, region).
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/pass.h"
@@ -16,6 +18,7 @@
 #include "observe/costed_call.h"
 #include "observe/events.h"
 #include "observe/operators/op_info.h"
+#include "observe/rule/counting_rule.h"
 #include "roofprof/op_call.h"
 
 namespace roofprof::observe {
@@ -44,11 +47,14 @@ struct BucketKeyHash {
 struct Bucket {
   BucketKey key;
   Costed cost;               // of one call
+  WorkInside inside;         // of one call, where not per_call
   bool per_call = false;     // many shapes in one bucket: costed call by call into work_sum
   std::uint64_t inputs = 0;  // the signature of the inputs that led here; kAnyInputs: of several
   Work work_sum;             // where per_call
   std::int64_t calls = 0;
   Ticks ticks = 0;
+  std::int64_t left_out_calls = 0;  // whose traffic was not logged
+  std::int64_t left_out_bytes = 0;  // that these moved, where per_call
   // The block's step that it was last counted in, by the number of those before; and what came before that step, or
   // where per_call, came in it.
   std::int64_t step = 0;
@@ -67,6 +73,11 @@ struct Bucket {
     work_sum += of_calls;
     work_sum_of_step += of_calls;
   }
+  void leave_out(const Work& of_call) {
+    ++left_out_calls;
+    if (per_call) left_out_bytes += of_call.bytes();
+  }
+  std::int64_t bytes_left_out() const { return per_call ? left_out_bytes : cost.work.bytes() * left_out_calls; }
   Work total_work() const { return per_call ? work_sum : cost.work.times(calls); }
   Work work_of_step() const { return per_call ? work_sum_of_step : cost.work.times(calls - calls_before_step); }
 };
@@ -114,6 +125,8 @@ class BucketTable {
   // signature without the results.
   Index add(const BucketKey& key, std::uint64_t inputs, const Costed& costed);
 
+  // Returns whether inputs_of() returns something.
+  bool knows_inputs(const BucketKey& key);
   // Returns the description of inputs with that operator and signature (key.signature), whatever the module; null where
   // none was kept.
   const ops::OpCall* inputs_of(const BucketKey& key) const;
@@ -157,6 +170,7 @@ class BucketTable {
   std::vector<Index> slots_;  // open addressing, a power of two
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
   std::unordered_map<BucketKey, std::unique_ptr<ops::OpCall>, BucketKeyHash> inputs_;
+  std::array<std::pair<const OpInfo*, std::uint64_t>, 1 << 8> known_inputs_{};  // some, by a hash of the signature
   std::unordered_map<BucketKey, LaunchId, BucketKeyHash> launches_;
   std::vector<ModuleClock> clocks_;             // outside of all regions: module * kPhaseCount + phase
   std::map<Owner, ModuleClock> region_clocks_;  // inside

@@ -1,6 +1,5 @@
 #include "observe/graph_calls.h"
 
-#include <chrono>
 #include <utility>
 
 #include "observe/operators/op_info.h"
@@ -8,27 +7,10 @@
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
-namespace {
-
-using GraphClock = std::chrono::steady_clock;
-
-struct OpenGraph {
-  GraphCall call;
-  int depth = 0;  // graphs that are open inside one another: the outermost is kept
-  const at::RecordFunction* range = nullptr;
-  GraphClock::time_point begin;
-};
-
-OpenGraph& open_graph() {
-  thread_local OpenGraph open;
-  return open;
-}
-
-}  // namespace
 
 void enter_graph(Session& session, std::int64_t graph) {
-  auto& open = open_graph();
-  const auto& state = thread_state();
+  auto& state = thread_state();
+  auto& open = state.graph;
   if (open.depth == 0 && (!session.active() || !state.is_observed() || state.is_paused())) return;
   if (open.depth++ > 0) return;
   const bool in_region = !state.ops.empty() && state.ops.back().op == compiled_region();
@@ -37,28 +19,24 @@ void enter_graph(Session& session, std::int64_t graph) {
 }
 
 void leave_graph(Session& session) {
-  auto& open = open_graph();
+  auto& open = thread_state().graph;
   if (open.depth == 0) return;
   --open.depth;
   if (open.depth > 0) return;
   session.keep_graph_call(std::exchange(open.call, {}));
 }
 
-bool in_graph() { return open_graph().depth > 0; }
-
-void begin_in_graph(const at::RecordFunction& fn) {
-  auto& open = open_graph();
-  if (open.range != nullptr || fn.scope() != at::RecordScope::FUNCTION) return;
-  open.range = &fn;
-  open.begin = GraphClock::now();
+void OpenGraph::begin_range(const at::RecordFunction& fn) {
+  if (range != nullptr || fn.scope() != at::RecordScope::FUNCTION) return;
+  range = &fn;
+  begin = std::chrono::steady_clock::now();
 }
 
-void end_in_graph(const at::RecordFunction& fn) {
-  auto& open = open_graph();
-  if (open.range != &fn) return;
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(GraphClock::now() - open.begin).count();
-  open.call.ranges.push_back({fn.name(), ns});
-  open.range = nullptr;
+void OpenGraph::end_range(const at::RecordFunction& fn) {
+  if (range != &fn) return;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  call.ranges.push_back({fn.name(), std::chrono::duration_cast<std::chrono::nanoseconds>(took).count()});
+  range = nullptr;
 }
 
 }  // namespace roofprof::observe

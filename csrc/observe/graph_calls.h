@@ -4,6 +4,7 @@
 
 #include <ATen/record_function.h>
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -13,14 +14,21 @@ namespace roofprof::observe {
 
 class Session;
 
+// The call of a graph that is open on a thread.
+struct OpenGraph {
+  GraphCall call;
+  int depth = 0;  // graphs that are open inside one another: the outermost is kept
+  const at::RecordFunction* range = nullptr;
+  std::chrono::steady_clock::time_point begin;
+
+  bool is_open() const { return depth > 0; }
+  // Tell the outermost ranges in it.
+  void begin_range(const at::RecordFunction& fn);
+  void end_range(const at::RecordFunction& fn);
+};
+
 // Mark the begin and the end of a graph's call on this thread. Where no pass observes the thread, nothing is kept.
 void enter_graph(Session& session, std::int64_t graph);
 void leave_graph(Session& session);
-
-// Returns whether a graph's call is open on this thread.
-bool in_graph();
-// Tell the outermost ranges in a graph's call.
-void begin_in_graph(const at::RecordFunction& fn);
-void end_in_graph(const at::RecordFunction& fn);
 
 }  // namespace roofprof::observe

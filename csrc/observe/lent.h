@@ -16,6 +16,7 @@ class ParameterReads;
 class ReuseLog;
 class SequenceRing;
 class StablePlaces;
+class TrafficSample;
 
 // Lent while the thread has frames of the session open.
 struct Lent {
@@ -30,6 +31,7 @@ struct Lent {
   std::shared_ptr<ReuseLog> reuse;          // null: nobody wants to know
   std::shared_ptr<StablePlaces> places;     // where reuse is tracked
   std::shared_ptr<BoundaryLog> boundaries;  // null: nobody wants to know
+  std::shared_ptr<TrafficSample> sample;    // null: the traffic of all ops is logged
 };
 
 }  // namespace roofprof::observe

@@ -7,7 +7,6 @@
 #include <exception>
 
 #include "observe/autograd_ranges.h"
-#include "observe/graph_calls.h"
 #include "observe/memory/allocations.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
@@ -35,6 +34,7 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   running.op = code;
   running.key = {.op = running.op, .owner = state.now()};
   running.described = false;
+  running.logged = state.logs_traffic();
   running.event = state.next_event();
   running.operands_before = state.operands.size();
   state.mark(running);
@@ -44,13 +44,12 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
 
 // Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
 // ends.
-void read_inputs(ThreadState& state, const at::RecordFunction& fn, RunningOp& running) {
-  const auto inputs = inputs_of(fn, *running.op);
+void read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, RunningOp& running) {
   try {
     const auto signature = signature_of(*running.op, inputs, state.reads_by(running.key));
     running.key.signature = signature.hash;
     running.dispatch_path = signature.dispatch_path;
-    if (state.lent.table->inputs_of(running.key) != nullptr) return;
+    if (state.lent.table->knows_inputs(running.key)) return;
     running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
@@ -118,7 +117,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.exceptions = std::uncaught_exceptions();
   running.op = op;
   running.key = {.op = op, .owner = state.now()};
-  if (const auto owner = owner_of_op(state, *op, inputs_of(fn, *op))) {
+  const auto inputs = inputs_of(fn, *op);
+  if (const auto owner = owner_of_op(state, *op, inputs)) {
     running.owned = true;
     running.key.owner.module = *owner;
   }
@@ -130,9 +130,9 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     if (state.norm) state.norm->ends_with = &fn;
   }
   if (op->kind == OpKind::counted) {
-    read_inputs(state, fn, running);
+    read_inputs(state, inputs, running);
   } else {
-    running.dispatch_path = dispatch_path_of(*op, inputs_of(fn, *op), state.reads_by(running.key));
+    running.dispatch_path = dispatch_path_of(*op, inputs, state.reads_by(running.key));
   }
   if (op->kind == OpKind::compiled) running.described = false;
   if (state.lent.memory) {
@@ -143,7 +143,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   decide(state, running);
   running.event = state.next_event();
   running.operands_before = state.operands.size();
-  if (state.lent.reuse && op->kind == OpKind::counted) {
+  running.logged = state.logs_traffic();
+  if (running.logged && op->kind == OpKind::counted) {
     add_inputs(*op, fn, state.operands);
     state.place_operands(running.operands_before);
   }
@@ -183,8 +184,9 @@ Verdict verdict_on(const RunningOp& running) {
   return verdict(*running.op, running.dispatch_path, end, running.inside);
 }
 
-// The bucket of an op that ends; `work` gets what this one call adds where the bucket sums call by call.
-BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& record, RunningOp& running, Work& work) {
+// The bucket of an op that ends; `work` gets that of this call where it had to be described.
+BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& record, RunningOp& running,
+                             std::optional<Work>& work) {
   auto& table = *state.lent.table;
   std::string failure;
   if (running.described) {
@@ -229,21 +231,29 @@ void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
 
   const auto found = verdict_on(running);
   if (found == Verdict::count || found == Verdict::list_uncosted) {
-    Work work;
-    const auto index = bucket_of(state, fn, running, work);
+    static const Work kNone;
+    std::optional<Work> described;
+    const auto index = bucket_of(state, fn, running, described);
+    const auto& work = described ? *described : kNone;
     const Ticks ticks = now - running.start;
-    state.count(index, ticks - running.inner_ticks, work);  // what was counted inside has its own buckets
+    const bool left_out = state.lent.sample && !running.logged;
+    // What was counted inside has its own buckets.
+    state.count(index, ticks - running.inner_ticks, work, 1, left_out);
     running.inner_ticks = ticks;
     state.keep_op(running, index, now);
-    if (state.lent.reuse) state.note_traffic(fn, running, index, work);
+    if (running.logged) state.note_traffic(fn, running, index, work);
     if (running.collective.group >= 0) {
       state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
     } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
       state.lent.collectives->computed(running.start, now);
     }
     const auto& bucket = (*state.lent.table)[index];
-    running.inside.add(bucket.per_call ? work : bucket.cost.work);
-    running.inside.uncosted |= !bucket.cost.costed;
+    if (bucket.per_call) {
+      running.inside.add(work);
+      running.inside.uncosted |= !bucket.cost.costed;
+    } else {
+      running.inside.add(bucket.inside);
+    }
     if (!bucket.cost.costed) {  // listed as a whole
       state.bypass.numpy_exchange.forget_inside(state.ops.size());
       running.inside.evidence = 0;
@@ -287,8 +297,8 @@ void abandon_ended_pass(ThreadState& state) {
 }
 
 void finish(const at::RecordFunction& fn, at::ObserverContext* /*context*/) {
-  if (in_graph()) end_in_graph(fn);
   auto& state = thread_state();
+  if (state.graph.is_open()) state.graph.end_range(fn);
   if (!state.frames.empty()) abandon_ended_pass(state);
   if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) finish_script_frame(state, fn);
   if (state.frames.empty()) return;
@@ -347,7 +357,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   } else {
     note_elsewhere(fn);
   }
-  if (in_graph()) begin_in_graph(fn);
+  if (state.graph.is_open()) state.graph.begin_range(fn);
   return nullptr;
 }
 

@@ -80,6 +80,8 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     // TorchScript is observed in a copy of its code, which keeps values longer.
     const bool bounded = setup.tracks_reuse && !setup.parents.empty() && !setup.scripts;
     boundaries_ = bounded ? std::make_shared<BoundaryLog>(setup.parents) : nullptr;
+    const bool samples = setup.tracks_reuse && setup.samples_traffic;
+    sample_ = samples ? std::make_shared<TrafficSample>(boundaries_) : nullptr;
   }
   active_.store(true, std::memory_order_release);
   if (setup.modules) ++call_listeners;
@@ -127,6 +129,7 @@ Pass Session::collect(double ns_per_tick) {
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
   std::map<Owner, ModuleClock> clocks;
   std::map<RegionId, RegionClock> regions;
+  std::vector<std::int64_t> left_out;  // of the traffic of each of Pass::ops
   const auto steps = steps_marked();
   const std::lock_guard lock(mutex_);
   std::vector<std::vector<std::int64_t>> ops_by_table;  // Pass::ops of each table's buckets
@@ -138,7 +141,11 @@ Pass Session::collect(double ns_per_tick) {
       if (bucket.calls == 0) continue;
       const auto [index, fresh] = indices.try_emplace(bucket.key, pass.ops.size());
       ops_of_buckets.back() = static_cast<std::int64_t>(index->second);
-      if (fresh) pass.ops.push_back(op_of(bucket));
+      if (fresh) {
+        pass.ops.push_back(op_of(bucket));
+        left_out.push_back(0);
+      }
+      left_out[index->second] += bucket.bytes_left_out();
       auto& op = pass.ops[index->second];
       op.costed &= bucket.cost.costed;
       op.calls += bucket.calls;
@@ -172,6 +179,10 @@ Pass Session::collect(double ns_per_tick) {
   if (reuse_) reuse_->collect(pass.ops, op_of);
   if (boundaries_) boundaries_->collect(pass.ops, op_of);
   pass.crossings_known = boundaries_ != nullptr;
+  if (std::ranges::any_of(left_out, [](std::int64_t bytes) { return bytes > 0; })) {
+    scale_traffic(pass, left_out);
+    pass.sampled = sample_->parts();
+  }
   if (setup.leaves_out_others) {
     others_.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
@@ -291,6 +302,7 @@ void Session::mark_step() {
   steps_marked_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (boundaries_) boundaries_->step();
+  if (sample_) sample_->end_step();
 }
 
 void Session::leave_steps() {
@@ -327,7 +339,8 @@ Lent Session::lend() {
           .collectives = collectives_,
           .reuse = reuse_,
           .places = places_,
-          .boundaries = boundaries_};
+          .boundaries = boundaries_,
+          .sample = sample_};
 }
 
 std::int64_t Session::lent_tables() {

@@ -22,6 +22,7 @@
 #include "observe/memory/allocations.h"
 #include "observe/memory/boundary_log.h"
 #include "observe/memory/stable_places.h"
+#include "observe/memory/traffic_sample.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
 #include "observe/modules/parameters.h"
@@ -44,6 +45,7 @@ struct SessionSetup {
   std::vector<OwnedStorage> owned_storages;  // the model's parameters, buffers and gradients, for that
   // The reuse distance of what ops move, and, where the tree of modules is known, what crosses their boundaries.
   bool tracks_reuse = false;
+  bool samples_traffic = false;        // of a long block, these are logged of some calls
   std::vector<ModuleId> parents;       // of each module of the tree; empty: not known
   bool keeps_events = false;           // the begin and end of single ops and frames: Pass::events
   std::optional<ModuleIndex> modules;  // by their addresses, so that their calls are found (module_calls.h)
@@ -203,6 +205,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<ReuseLog> reuse_;
   std::shared_ptr<StablePlaces> places_;  // where reuse is tracked
   std::shared_ptr<BoundaryLog> boundaries_;
+  std::shared_ptr<TrafficSample> sample_;
   std::shared_ptr<CollectiveLog> collectives_ = std::make_shared<CollectiveLog>();
   std::vector<std::unique_ptr<BucketTable>> tables_;
   std::vector<BucketTable*> free_tables_;

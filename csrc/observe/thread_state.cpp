@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "observe/handed_over.h"
+#include "observe/known_address.h"
 #include "observe/operators/operands.h"
 #include "observe/session.h"
 
@@ -49,7 +50,7 @@ bool thread_has_ended() noexcept { return has_ended; }
 ThreadState& thread_state() {
   alignas(ThreadState) thread_local std::array<std::byte, sizeof(ThreadState)> place;
   thread_local const StateKeeper keeper(place.data());
-  return *std::launder(reinterpret_cast<ThreadState*>(place.data()));
+  return known_address(*std::launder(reinterpret_cast<ThreadState*>(place.data())));
 }
 
 void ThreadState::charge(Ticks now) {
@@ -115,8 +116,15 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   return true;
 }
 
+bool ThreadState::is_outermost_call() const {
+  return std::ranges::count_if(frames, [](const Frame& open) { return is_call(open.kind); }) == 1;
+}
+
 void ThreadState::begin_boundary(Frame& frame) {
-  if (!lent.boundaries) return;
+  if (lent.sample && frame.module == kModel && frame.phase == Phase::forward && is_outermost_call()) {
+    lent.sample->begin_call();
+  }
+  if (!lent.boundaries || (lent.sample && !lent.sample->is_logging())) return;
   lent.boundaries->enter(frame.module, frame.phase);
   frame.bounded = true;
 }
@@ -350,10 +358,12 @@ MemoryOrigin ThreadState::origin_of_memory(const Owner& owner, bool owned) const
   return {owner, owned || std::ranges::any_of(frames, is_of_model), c10::GradMode::is_enabled()};
 }
 
-void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls) {
+void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls, bool left_out) {
   const auto step = session->steps_marked();
   const std::lock_guard guard(lent.table->lock);
-  (*lent.table)[index].count(calls, ticks, work, step);
+  auto& bucket = (*lent.table)[index];
+  bucket.count(calls, ticks, work, step);
+  if (left_out) bucket.leave_out(work);
 }
 
 void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,

@@ -12,10 +12,12 @@
 
 #include "observe/bucket_table.h"
 #include "observe/collectives/collective_log.h"
+#include "observe/graph_calls.h"
 #include "observe/launches.h"
 #include "observe/lent.h"
 #include "observe/memory/allocations.h"
 #include "observe/memory/boundary_log.h"
+#include "observe/memory/traffic_sample.h"
 #include "observe/modules/calls.h"
 #include "observe/modules/module_index.h"
 #include "observe/numpy_exchange.h"
@@ -70,6 +72,7 @@ struct RunningOp {
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
   bool described = true;                             // false: a tensor of it could not be read
+  bool logged = false;                               // its traffic is
   bool watched = false;                              // it reads storages that are watched (StorageWatch)
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket
   LaunchMarks::Mark mark = 0;                        // while a device is traced
@@ -131,6 +134,7 @@ struct ThreadState {
   BackwardState backward;
   BypassState bypass;
   ScriptState script;
+  OpenGraph graph;
 
   // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open
@@ -194,10 +198,13 @@ struct ThreadState {
   // Keeps the event of an op that does not count, but was marked for launches.
   void keep_transparent(const RunningOp& running, Ticks end);
 
-  // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call.
-  void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1);
+  // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call. `left_out`: its traffic is
+  // not logged, though that of others is.
+  void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1, bool left_out = false);
+  // Returns whether the traffic of an op that starts now is logged.
+  bool logs_traffic() const { return lent.reuse != nullptr && (lent.sample == nullptr || lent.sample->logs_op()); }
   // Notes the reuse and the crossings of an op that was counted there, whose inputs are in `operands`; `work` as for
-  // count(). Called where reuse is tracked.
+  // count(). Called where the op's traffic is logged.
   void note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index, const Work& work);
   // Moves the operands from that one on to their stable places. Inputs have to be placed as the op begins:
   // TorchScript's interpreter may have freed them when it ends.
@@ -217,6 +224,8 @@ struct ThreadState {
   void pop();
   void begin_region(Frame& frame, RegionId id);
   void begin_boundary(Frame& frame);
+  // Returns whether the innermost frame, which is a call, is inside of no other.
+  bool is_outermost_call() const;
   void keep(TimedEvent event);
   void keep_frame(const Frame& frame);
   void end_region(const Frame& frame);

@@ -34,6 +34,7 @@ void ObservedRun::start_block() {
   session_->setup.measures_memory = !setting_.timed();
   if (!setting_.all_threads) session_->setup.leaves_out_others = true;
   session_->setup.tracks_reuse = true;
+  session_->setup.samples_traffic = setting_.timed();
   session_->shapes().listen(true);
   device_.start(*session_, setting_.base);
   own_block_.emplace(session_);
@@ -55,6 +56,7 @@ void ObservedRun::stop_block(bool raised) {
 void ObservedRun::count(RunTarget& target) {
   session_->setup.measures_memory = true;
   session_->setup.tracks_reuse = true;
+  session_->setup.samples_traffic = false;
   session_->shapes().listen(true);
   count_call(target, result_);
   settle();

@@ -9,6 +9,7 @@
 namespace roofprof::observe {
 
 void ParameterOwners::add(const at::Tensor& tensor, Owner owner) {
+  may_own_.set(bit_of(tensor.unsafeGetTensorImpl()));
   const auto [known, fresh] = owners_.try_emplace(tensor.unsafeGetTensorImpl(), owner);
   if (!fresh && known->second.module != owner.module) known->second.module = nullptr;
 }
@@ -18,7 +19,6 @@ bool ParameterOwners::empty() const {
 }
 
 const ParameterOwners::Owner* ParameterOwners::find(const at::Tensor& tensor) const {
-  if (!tensor.defined()) return nullptr;
   auto found = owners_.find(tensor.unsafeGetTensorImpl());
   if (found == owners_.end()) {
     // A transposed weight, say.
@@ -33,7 +33,7 @@ const void* ParameterOwners::owner_of(const OpInfo& op, c10::ArrayRef<const c10:
   const void* module = nullptr;
   bool foreign = false;
   const auto look_at = [&](const at::Tensor& tensor, bool written) {
-    const auto* owner = find(tensor);
+    const auto* owner = may_find(*tensor.unsafeGetTensorImpl()) ? find(tensor) : nullptr;
     if (owner == nullptr) return;
     foreign |= (written && owner->is_parameter) || (module != nullptr && module != owner->module);
     module = owner->module;

@@ -4,6 +4,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -50,8 +53,15 @@ class ParameterOwners {
   };
   void add(const at::Tensor& tensor, Owner owner);
   const Owner* find(const at::Tensor& tensor) const;
+  // Returns false where find() gives null: that is so for most tensors.
+  bool may_find(const at::TensorImpl& tensor) const {
+    return may_own_.test(bit_of(&tensor)) || tensor.autograd_meta() != nullptr;
+  }
+  static std::size_t bit_of(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) / 64 % kBits; }
 
+  static constexpr std::size_t kBits = 1 << 13;
   std::unordered_map<const void*, Owner> owners_;  // by TensorImpl
+  std::bitset<kBits> may_own_;                     // a bit of each of these
 };
 
 }  // namespace roofprof::observe

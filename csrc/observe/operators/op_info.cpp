@@ -16,6 +16,7 @@
 #include "core/collective_kinds.h"
 #include "core/forks.h"
 #include "core/profile_data.h"
+#include "observe/known_address.h"
 #include "observe/operators/tensor_format.h"
 
 namespace roofprof::observe {
@@ -283,7 +284,8 @@ std::uint32_t next_op_number() {
 }
 
 OpInfo* op_info(const at::RecordFunction& fn) {
-  thread_local Cache cache;
+  thread_local Cache of_thread;
+  auto& cache = known_address(of_thread);
   if (const auto generation = ops::cost_generation(); cache.generation != generation) cache = {{}, generation};
   const char* name = fn.name();
   const auto address = reinterpret_cast<std::uintptr_t>(name);

@@ -95,8 +95,8 @@ std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
 
 bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
   if (a == b) return true;
-  if (!a->has_storage() || !b->has_storage()) return false;
-  if (a->storage().unsafeGetStorageImpl() != b->storage().unsafeGetStorageImpl()) return false;
+  const auto* storage = a->unsafe_storage().unsafeGetStorageImpl();
+  if (storage == nullptr || storage != b->unsafe_storage().unsafeGetStorageImpl()) return false;
   if (!has_plain_strides(*a) || !has_plain_strides(*b)) return false;
   return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
 }

@@ -33,27 +33,41 @@ inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
   return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;
 }
 
-// Calls visit(value that is a defined tensor, position in the list) for each tensor of a slot. A None in a list takes a
-// position, too. A dict counts as the list of its values, in its order.
+// Calls visit(value that is a defined tensor, position in the list) for each tensor in a list, a tuple or a dict, which
+// counts as the list of its values, in its order. A None takes a position, too.
 template <typename Visit>
-void for_each_tensor_value(const c10::IValue& value, Visit&& visit, std::size_t position = 0) {
-  if (tensor_in(value) != nullptr) {
-    visit(value, position);
-    return;
-  }
-  position = 0;
+void for_each_tensor_inside(const c10::IValue& value, const Visit& visit) {
+  std::size_t position = 0;
+  const auto look_at = [&](const c10::IValue& item) {
+    if (tensor_in(item) != nullptr) {
+      visit(item, position);
+    } else {
+      for_each_tensor_inside(item, visit);
+    }
+    ++position;
+  };
   if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor_value(item, visit, position++);
+    for (const c10::IValue& item : value.toListRef()) look_at(item);
   } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) for_each_tensor_value(item.value(), visit, position++);
+    for (const auto& item : value.toGenericDict()) look_at(item.value());
   } else if (value.isTuple()) {
-    for (const c10::IValue& item : value.toTupleRef().elements()) for_each_tensor_value(item, visit, position++);
+    for (const c10::IValue& item : value.toTupleRef().elements()) look_at(item);
+  }
+}
+
+// Does the same for each tensor of a slot, which is a tensor or has tensors inside.
+template <typename Visit>
+[[gnu::always_inline]] inline void for_each_tensor_value(const c10::IValue& value, const Visit& visit) {
+  if (!value.isTensor()) {
+    for_each_tensor_inside(value, visit);
+  } else if (tensor_in(value) != nullptr) {
+    visit(value, std::size_t{0});
   }
 }
 
 // Calls visit(tensor impl, position) for each of these values.
 template <typename Visit>
-void for_each_tensor(const c10::IValue& value, Visit&& visit) {
+[[gnu::always_inline]] inline void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   for_each_tensor_value(
       value, [&](const c10::IValue& tensor, std::size_t position) { visit(*tensor.unsafeToTensorImpl(), position); });
 }

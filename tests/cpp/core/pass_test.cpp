@@ -44,5 +44,40 @@ TEST(Pass, KnowsWhetherCompiledCodeRan) {
   EXPECT_TRUE(ran_compiled_code(pass_of({op(1, 1), op(2, 1, Pass::Op::Kind::compiled_region)})));
 }
 
+Pass::Op moving(std::uint64_t signature, std::int64_t bytes, std::int64_t logged_bytes) {
+  Pass::Op moved = op(1, 1);
+  moved.signature = signature;
+  moved.work.read_bytes = bytes;
+  if (logged_bytes == 0) return moved;
+  moved.reuse = {{.distance_bytes = 1000, .read_bytes = logged_bytes}};
+  moved.crossings = {{.levels = 1, .read_bytes = logged_bytes}, {.levels = 0, .read_bytes = logged_bytes / 4}};
+  return moved;
+}
+
+TEST(Pass, ScalesLoggedTrafficToAllBytes) {
+  Pass pass = pass_of({moving(1, 800, 200), moving(2, 100, 100)});
+  pass.crossings_known = true;
+  scale_traffic(pass, {600, 0});
+  EXPECT_EQ(pass.ops[0].reuse, (Reuse{{.distance_bytes = 1000, .read_bytes = 800}}));
+  EXPECT_EQ(pass.ops[0].crossings, (Crossings{{.levels = 1, .read_bytes = 800}, {.levels = 0, .read_bytes = 200}}));
+  EXPECT_EQ(pass.ops[1].reuse.front().read_bytes, 100);
+}
+
+TEST(Pass, TakesTheTrafficOfOtherInputsWhereNoCallWasLogged) {
+  Pass pass = pass_of({moving(1, 800, 200), moving(2, 400, 0)});
+  pass.crossings_known = true;
+  scale_traffic(pass, {600, 400});
+  EXPECT_EQ(pass.ops[1].reuse, (Reuse{{.distance_bytes = 1000, .read_bytes = 400}}));
+  EXPECT_EQ(pass.ops[1].crossings, (Crossings{{.levels = 1, .read_bytes = 400}, {.levels = 0, .read_bytes = 100}}));
+}
+
+TEST(Pass, AllMayCrossWhereNothingIsKnown) {
+  Pass pass = pass_of({moving(1, 400, 0)});
+  pass.crossings_known = true;
+  scale_traffic(pass, {400});
+  EXPECT_TRUE(pass.ops[0].reuse.empty());
+  EXPECT_EQ(pass.ops[0].crossings, crossing_whole(400, 0));
+}
+
 }  // namespace
 }  // namespace roofprof

@@ -1,0 +1,62 @@
+#include "observe/memory/traffic_sample.h"
+
+#include <gtest/gtest.h>
+
+namespace roofprof::observe {
+namespace {
+
+TEST(TrafficSample, LogsTheFirstCallsAndAFewLaterOnes) {
+  TrafficSample sample(nullptr);
+  for (int call = 0; call < 3; ++call) {
+    sample.begin_call();
+    EXPECT_TRUE(sample.logs_op());
+  }
+  sample.begin_call();
+  EXPECT_FALSE(sample.logs_op());
+}
+
+TEST(TrafficSample, LogsOneInEightOfTheLaterCallsInAnyPattern) {
+  // Every period: a program that does something in each n-th call has it logged as often as all else.
+  for (const int period : {1, 2, 3, 4, 7, 8, 16}) {
+    TrafficSample sample(nullptr);
+    int logged = 0;
+    int calls = 0;
+    for (int call = 0; call < 20000; ++call) {
+      sample.begin_call();
+      if (call % period != 0) continue;
+      ++calls;
+      logged += sample.logs_op() ? 1 : 0;
+    }
+    EXPECT_NEAR(static_cast<double>(logged) / calls, 1.0 / 8, 0.01) << period;
+  }
+}
+
+TEST(TrafficSample, LogsTheFirstOpsWhereTheModelIsNotCalled) {
+  TrafficSample sample(nullptr);
+  for (std::int64_t op = 0; op < TrafficSample::kFirstOps; ++op) EXPECT_TRUE(sample.logs_op());
+  EXPECT_FALSE(sample.logs_op());
+  EXPECT_EQ(sample.parts().all, 0);
+  sample.begin_call();
+  EXPECT_TRUE(sample.logs_op());
+}
+
+TEST(TrafficSample, FollowsStepsOnceTheyAreMarked) {
+  TrafficSample sample(nullptr);
+  const auto step = [&] {
+    for (int call = 0; call < 5; ++call) sample.begin_call();
+    const bool logged = sample.logs_op();
+    sample.end_step();
+    return logged;
+  };
+  step();
+  EXPECT_TRUE(step());
+  EXPECT_TRUE(step());
+  EXPECT_FALSE(step());
+  const auto parts = sample.parts();
+  EXPECT_TRUE(parts.are_steps);
+  EXPECT_EQ(parts.all, 4);
+  EXPECT_EQ(parts.logged, 3);
+}
+
+}  // namespace
+}  // namespace roofprof::observe

@@ -1,0 +1,143 @@
+"""Traffic in long blocks: reuse distances and crossings are logged in some calls, and scaled to all of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from given_roofs import LEVELS, profiler
+from torch import nn
+
+WIDTH = 128
+FLOAT = 4
+ROW = WIDTH * FLOAT
+WEIGHT = WIDTH * ROW
+SAMPLED = "traffic-sampled"
+L2, L3 = LEVELS["L2"][0], LEVELS["L3"][0]
+
+
+def chain(count=12):
+    layers = [nn.Sequential(nn.Linear(WIDTH, WIDTH, bias=False), nn.ReLU()) for _ in range(count)]
+    return nn.Sequential(*layers).eval()
+
+
+def block(model, calls, inputs=lambda _: torch.ones(1, WIDTH), steps=False):
+    with torch.no_grad(), profiler(model) as prof:
+        for call in range(calls):
+            model(inputs(call))
+            if steps:
+                prof.step()
+    return prof.report()
+
+
+def note(report):
+    return next((note.text for note in report.coverage.notes if note.code == SAMPLED), None)
+
+
+def figures(report):
+    return {row.path: (row.fused_bytes, row.bytes) for row in report.rows}
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_alike_calls_have_the_traffic_of_one_times_their_number(steps):
+    report = block(chain(), 60, steps=steps)
+    one = {row.path: (2 * ROW + WEIGHT, 4 * ROW + WEIGHT) for row in report.rows if row.path.isdigit()}
+    assert len(one) == 12
+    found = figures(report)
+    assert {path: found[path] for path in one} == {path: tuple(60 * each for each in one[path]) for path in one}
+    assert found[""][0] == 60 * (2 * ROW + 12 * WEIGHT)
+    # The weights of all layers are 768 KiB: each comes from the level that holds them, whichever call was logged.
+    assert report.total.memory_time == pytest.approx(60 * (12 * WEIGHT + 48 * ROW) / L2, rel=0.05)
+    assert ("steps" if steps else "calls of the model") in note(report)
+
+
+def test_distances_are_those_of_all_calls():
+    """48 layers are 3 MiB, which the L3 holds: also where seven of eight calls are not logged."""
+    report = block(chain(48), 30)
+    assert report.total.memory_time == pytest.approx(30 * (48 * WEIGHT / L3 + 192 * ROW / L2), rel=0.05)
+
+
+def test_few_calls_are_all_logged():
+    assert note(block(chain(), 3)) is None
+    assert note(block(chain(), 4)) is not None
+
+
+@pytest.mark.parametrize("shapes", [2, 40])
+def test_calls_of_changing_shapes(shapes):
+    """Within 5% of the closed form, and exact in what is counted; of most of 40 shapes no call is logged."""
+    rows = [1 + call % shapes for call in range(80)]
+    report = block(chain(), len(rows), lambda call: torch.ones(rows[call], WIDTH))
+    layer = sum(2 * ROW * each + WEIGHT for each in rows)
+    found = figures(report)
+    assert found["0"][1] == sum(4 * ROW * each + WEIGHT for each in rows)
+    assert report.total.macs == 12 * WIDTH * WIDTH * sum(rows)
+    assert found["5"][0] == pytest.approx(layer, rel=0.05)
+    assert found[""][0] == pytest.approx(sum(2 * ROW * each + 12 * WEIGHT for each in rows), rel=0.05)
+
+
+def test_a_first_call_that_differs_is_not_scaled():
+    class Prepares(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(WIDTH, WIDTH, bias=False)
+            self.scale = None
+
+        def forward(self, value):
+            if self.scale is None:
+                self.scale = torch.exp(self.layer.weight)
+            return self.layer(value)
+
+    report = block(Prepares(), 40)
+    by_op = {group.keys[0]: group for group in report.group("op")}
+    assert by_op["aten::exp"].bytes == 2 * WEIGHT
+    found = {row.path: row.fused_bytes for row in report.rows}
+    assert found["layer"] == 40 * (2 * ROW + WEIGHT)
+    # The weight comes in once a call, exp's result goes out once. In the first call the weight came in for exp, and
+    # that call stands for more than itself.
+    assert found[""] == pytest.approx(40 * (2 * ROW + WEIGHT) + WEIGHT, rel=0.1)
+
+
+def test_steps_of_training_that_accumulate_gradients():
+    """The optimizer runs in one call of four: what is known of it does not hang on which calls are logged."""
+
+    def train(device):
+        model = chain(2).train().to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        with profiler(model) as prof:
+            for call in range(400):
+                model(torch.ones(1, WIDTH, device=device)).sum().backward()
+                if call % 4 == 3:
+                    optimizer.step()
+                    optimizer.zero_grad(set_to_none=False)
+        return prof.report()
+
+    sampled, all_logged = train("cpu"), train("meta")  # which is not timed
+    assert note(sampled) is not None
+    assert note(all_logged) is None
+    assert {path: each[1] for path, each in figures(sampled).items()} == {
+        path: each[1] for path, each in figures(all_logged).items()
+    }
+    for path in ("", "0", "1", "(optimizer)"):
+        assert figures(sampled)[path][0] == pytest.approx(figures(all_logged)[path][0], rel=0.05), path
+
+
+def test_where_the_model_is_not_called():
+    model = chain()
+    value = torch.ones(WIDTH)
+    with torch.no_grad(), profiler(model) as prof:
+        for _ in range(5000):
+            value.add_(1)
+    report = prof.report()
+    assert "not called" in note(report)
+    assert report.total.bytes == 5000 * 2 * ROW
+    assert report.total.memory_time == pytest.approx(5000 * 2 * ROW / L2, rel=0.05)
+
+
+def test_a_call_inside_of_another_one_begins_no_part():
+    """A model that calls itself."""
+
+    class Recurses(nn.Module):
+        def forward(self, value, depth=3):
+            return self(value + 1, depth - 1) if depth else value
+
+    report = block(Recurses(), 3)
+    assert note(report) is None
