@@ -77,7 +77,9 @@ struct Bucket {
     ++left_out_calls;
     if (per_call) left_out_bytes += of_call.bytes();
   }
-  std::int64_t bytes_left_out() const { return per_call ? left_out_bytes : cost.work.bytes() * left_out_calls; }
+  std::int64_t bytes_left_out() const {
+    return per_call ? left_out_bytes : saturating_multiply(cost.work.bytes(), left_out_calls);
+  }
   Work total_work() const { return per_call ? work_sum : cost.work.times(calls); }
   Work work_of_step() const { return per_call ? work_sum_of_step : cost.work.times(calls - calls_before_step); }
 };

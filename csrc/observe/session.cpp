@@ -179,7 +179,7 @@ Pass Session::collect(double ns_per_tick) {
   if (reuse_) reuse_->collect(pass.ops, op_of);
   if (boundaries_) boundaries_->collect(pass.ops, op_of);
   pass.crossings_known = boundaries_ != nullptr;
-  if (std::ranges::any_of(left_out, [](std::int64_t bytes) { return bytes > 0; })) {
+  if (sample_ && std::ranges::any_of(left_out, [](std::int64_t bytes) { return bytes > 0; })) {
     scale_traffic(pass, left_out);
     pass.sampled = sample_->parts();
   }
