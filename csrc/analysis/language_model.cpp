@@ -56,8 +56,7 @@ struct TimeOfWork {
 // The time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind the
 // device's work, too.
 TimeOfWork time_of_work(const ProfileData& data, const RooflineRow& total) {
-  if (data.imported && total.busy_ns)
-    return {device_span_ns(data, total), "from the device's first launch to its last"};
+  if (data.imported && total.busy_ns) return {device_span_ns(total), "from the device's first launch to its last"};
   if (total.wall_ns) return {*total.wall_ns, "its wall time"};
   return {total.time_ns.value_or(0), "the time of its rows"};
 }

@@ -204,6 +204,9 @@ inline Note make_note(NoteCode code, std::string text, std::vector<std::string> 
   return make_note(code.kind(), std::move(text), std::move(where));
 }
 
+// Returns the first note with that code; null where there is none.
+const Note* find_note(const std::vector<Note>& notes, NoteCode code);
+
 // Notes with the same code and text become one, with the number of them and all that they name.
 void add_note(std::vector<Note>& notes, Note note);
 void add_notes(std::vector<Note>& notes, const std::vector<Note>& more);

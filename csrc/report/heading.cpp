@@ -224,8 +224,7 @@ std::string device_words(const Report& report) {
                                  time(*total.busy_ns), several ? fmt::format("{} x ", devices) : "",
                                  time(both / devices), words_of(data.idle_basis), human_percent(*total.utilization));
   const auto before = total.wall_ns.value_or(0) - both;
-  const bool launched_before =
-      !several && std::ranges::find(data.notes, "launched-before", &Note::code) != data.notes.end();
+  const bool launched_before = !several && find_note(data.notes, "launched-before") != nullptr;
   if (launched_before && before > 0) text += fmt::format(", the other {} with earlier launches", time(before));
   return text;
 }
@@ -273,8 +272,7 @@ std::string memory_words(const Report& report) {
   const auto peak = report.total().peak_memory;
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
-  const bool watched =
-      std::ranges::any_of(report.data().notes, [](const Note& note) { return note.code == "memory-by-sizes"; });
+  const bool watched = find_note(report.data().notes, "memory-by-sizes") != nullptr;
   if (watched || report.data().device == "meta") text += " by the sizes of tensors";
   std::optional<std::int64_t> room;  // of the machine, or what its control groups allow
   for (const auto& [key, value] : report.environment()) {
