@@ -8,6 +8,7 @@
 
 #include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
+#include "analysis/exposed.h"
 #include "analysis/roofline.h"
 #include "analysis/rows.h"
 #include "core/phrases.h"
@@ -134,6 +135,11 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
     no_level =
         no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);
   }
+  std::set<std::string> without_network;
+  for (const auto& part : exposed_parts(data).value_or(std::vector<ExposedPart>{})) {
+    if (part.exposed.time_ns > 0 && !part.exposed.roof_known)
+      without_network.insert(data.ops[static_cast<std::size_t>(part.bucket)].op);
+  }
   const auto list = [](const std::set<DType>& dtypes) {
     std::string names;
     for (const DType dtype : dtypes) add_item(names, name_of(dtype));
@@ -146,6 +152,12 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   if (no_link) {
     add_note(notes, "no-roof",
              "no roof for the host link: rows with copies between host and device have no lower bound");
+  }
+  if (!without_network.empty()) {
+    add_note(notes, "no-roof",
+             "no roof of the network for " +
+                 listed(std::vector<std::string>(without_network.begin(), without_network.end()), kNamed) +
+                 ": their exposed time has no %roof, and all of it counts as wasted");
   }
   if (!by_bytes_alone.empty()) {
     add_note(notes, "roof-by-bytes-alone",
