@@ -104,7 +104,7 @@ void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
   std::set<std::string> ops;
   bool all = true;
   for (const auto& bucket : data.ops) {
-    if (!bucket.costed || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
+    if (!bucket.costed || bucket.off_device || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
     const bool unknown = stands_at_footprint(bucket);
     if (unknown) ops.insert(bucket.op);
     all = all && unknown;
@@ -124,7 +124,7 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   bool no_level = false;
   bool no_link = false;
   for (const auto& bucket : data.ops) {
-    if (!bucket.costed) continue;
+    if (!bucket.costed || bucket.off_device) continue;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
       if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
@@ -164,6 +164,26 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
              "no roof for " + list(by_bytes_alone) +
                  " operations outside matrix products: their lower bound comes from their bytes alone");
   }
+}
+
+// Names the ops that launched nothing on the device, those of most bytes first.
+void note_off_device(const ProfileData& data, std::vector<Note>& notes) {
+  std::map<std::string, std::int64_t> bytes;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.off_device) continue;
+    auto& sum = bytes[bucket.op];
+    sum = saturating_add(sum, bucket.work.bytes());
+  }
+  if (bytes.empty() || data.ceilings.empty()) return;
+  std::vector<std::pair<std::string, std::int64_t>> ranked(bytes.begin(), bytes.end());
+  std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::vector<std::string> ops;
+  for (const auto& [op, sum] : ranked) ops.push_back(op);
+  add_note(notes, "off-device",
+           "in some places these launched nothing on the device, as ops do that run on the host or are captured into a "
+           "graph: their work is counted, and no roof of the device holds it: " +
+               listed(ops, kNamed),
+           ops);
 }
 
 // Names operators of which only a lower limit is known, longest time first.
@@ -336,6 +356,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);
   note_missing_roofs(data, coverage.notes);
+  note_off_device(data, coverage.notes);
   note_footprints(data, coverage.notes);
   note_ops_above_roof(data, coverage.notes);
   note_rows_above_roof(data, rows, coverage.notes);

@@ -69,7 +69,7 @@ std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const
   double model = 0;  // seconds at the peak
   double recomputed = 0;
   for (const OpBucket& bucket : data.ops) {
-    if (bucket.work.macs == 0 || bucket.owner.phase == Phase::optimizer) continue;
+    if (bucket.work.macs == 0 || bucket.off_device || bucket.owner.phase == Phase::optimizer) continue;
     const ComputeCeiling* peak = data.ceilings.compute_for(bucket.dtype);
     if (peak == nullptr || peak->operations_per_second <= 0) return std::nullopt;
     const double seconds = 2 * static_cast<double>(bucket.work.macs) / peak->operations_per_second;

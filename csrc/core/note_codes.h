@@ -132,6 +132,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Roofs and figures
     {"above-roof", NoteLevel::warning, "Something was faster than its roof allows: the roof is too low."},
     {"no-roof", NoteLevel::warning, "A roof is missing: some rows have no lower bound."},
+    {"off-device", NoteLevel::info,
+     "Ops launched nothing on the device: they ran on the host, or were captured into a graph. No roof holds them."},
     {"reuse-not-known", NoteLevel::info,
      "Memory roofs stand at the footprints of ops: when their memory was last touched is not known."},
     {"fused-not-known", NoteLevel::info,

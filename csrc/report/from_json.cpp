@@ -8,6 +8,7 @@
 #include "core/idle.h"
 #include "core/json/file.h"
 #include "core/json/members.h"
+#include "core/off_device.h"
 #include "core/profile_data.h"
 #include "core/utf8.h"
 #include "roofprof/report.h"
@@ -51,6 +52,9 @@ std::shared_ptr<const ProfileData> read_data(std::string_view text) {
   json.finish();
   // Files of earlier versions have it with the kernels alone.
   if (std::ranges::none_of(data->ops, [](const auto& op) { return op.counted.has_value(); })) set_counted_bytes(*data);
+  // So it is with this. A part and a merged report lack some of the kernels.
+  const bool is_whole = !data->part && data->merged() == nullptr && data->predicted() == nullptr;
+  if (is_whole && std::ranges::none_of(data->ops, &OpBucket::off_device)) set_off_device(*data);
   *data = with_settled_idle(std::move(*data));
   return data;
 }

@@ -15,6 +15,7 @@
 #include "core/profile_data.h"
 #include "report/sample_device.h"
 #include "report/sample_models.h"
+#include "support/device_builder.h"
 
 namespace roofprof {
 namespace {
@@ -124,6 +125,25 @@ TEST(ReportJson, ReadsBackAsTheSameReport) {
     EXPECT_EQ(again.to_json(), text);
     EXPECT_EQ(again.table(), report.table());
   }
+}
+
+// A file of an earlier version tells by its kernels which ops launched nothing.
+TEST(ReportJson, WhereOpsRanIsKnownOfFilesThatDoNotSayIt) {
+  testing::DeviceProfileBuilder builder;
+  const auto net = builder.module("net", "Net");
+  const auto linear = builder.op_index("aten::linear", net, testing::work_of(2'000'000, 600'000));
+  builder.op_index("aten::div", net, testing::work_of(0, 100'000));
+  testing::RunBuilder run;
+  run.kernel("gemm", run.owner(net, "aten::linear", linear), 0, 4'000);
+  const auto written = builder.report_of({run.run}).to_json();
+  const std::string key = ", \"off_device\": true";
+  const auto at = written.find(key);
+  ASSERT_NE(at, std::string::npos) << written;
+  auto older = written;
+  older.erase(at, key.size());
+  ASSERT_EQ(older.find("off_device"), std::string::npos);
+  EXPECT_EQ(Report::from_json_text(older).to_json(), written);
+  EXPECT_EQ(Report::from_json_text(written).to_json(), written);
 }
 
 std::string problem_of(const std::string& text) {
