@@ -9,6 +9,12 @@ namespace roofprof {
 
 namespace {
 
+// DRAM is read and written in sectors of so many bytes.
+constexpr std::int64_t kSectorBytes = 32;
+// Reads or writes that are less than one part in so many of the row's bytes have no ratio: what an earlier kernel left
+// in the cache, and is written meanwhile, outweighs them.
+constexpr std::int64_t kLeastPart = 100;
+
 std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole) {
   if (!whole || *whole <= 0) return std::nullopt;
   return static_cast<double>(part) / static_cast<double>(*whole);
@@ -120,8 +126,9 @@ void add_device_figures(const DeviceSums& sums, const Work& off_device, Figures&
   const auto read_bytes = figures.read_bytes - sums.uncounted_read_bytes - off_device.read_bytes;
   const auto write_bytes = figures.write_bytes - sums.uncounted_write_bytes - off_device.write_bytes;
   const auto all_bytes = saturating_add(read_bytes, write_bytes);
-  const auto ratio_to = [](std::optional<std::int64_t> counted, std::int64_t bytes) {
-    return counted ? ratio(*counted, bytes) : std::nullopt;
+  const auto ratio_to = [&](std::optional<std::int64_t> counted, std::int64_t bytes) -> std::optional<double> {
+    const bool is_little = bytes < saturating_multiply(kSectorBytes, sums.kernels) || bytes < all_bytes / kLeastPart;
+    return counted && !is_little ? ratio(*counted, bytes) : std::nullopt;
   };
   figures.dram_bytes_ratio = ratio_to(figures.dram_bytes, all_bytes);
   figures.dram_read_ratio = ratio_to(figures.dram_read_bytes, read_bytes);
