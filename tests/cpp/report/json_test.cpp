@@ -158,6 +158,10 @@ std::string problem_of(const std::string& text) {
 TEST(ReportJson, WhatIsNoReportIsRefusedInASentence) {
   EXPECT_EQ(problem_of("[]"), "not a roofprof report: its outermost value is not an object");
   EXPECT_EQ(problem_of("{}"), "not a roofprof report: it lacks the key 'schema_version'");
+  const std::string trace = "not a roofprof report, but a trace: `roofprof import` makes a report of it";
+  EXPECT_EQ(problem_of(R"({"schemaVersion": 1, "traceEvents": []})"), trace);
+  EXPECT_TRUE(problem_of("\x1f\x8b\x08").starts_with("not a roofprof report, but packed by gzip: `roofprof import`"));
+  EXPECT_TRUE(problem_of("SQLite format 3").starts_with("not a roofprof report, but a database of SQLite: `roofprof "));
   EXPECT_EQ(problem_of(R"({"schema_version": 5})"), "not a roofprof report: it lacks the key 'model'");
   EXPECT_EQ(problem_of(R"({"model": 3, "schema_version": 7})"),
             "not a report of schema version 5, which this roofprof reads, but 7: read it with the roofprof that wrote "
