@@ -8,6 +8,7 @@
 
 #include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
+#include "analysis/exposed.h"
 #include "analysis/roofline.h"
 #include "analysis/rows.h"
 #include "core/phrases.h"
@@ -103,7 +104,7 @@ void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
   std::set<std::string> ops;
   bool all = true;
   for (const auto& bucket : data.ops) {
-    if (!bucket.costed || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
+    if (!bucket.costed || bucket.off_device || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
     const bool unknown = stands_at_footprint(bucket);
     if (unknown) ops.insert(bucket.op);
     all = all && unknown;
@@ -123,7 +124,7 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   bool no_level = false;
   bool no_link = false;
   for (const auto& bucket : data.ops) {
-    if (!bucket.costed) continue;
+    if (!bucket.costed || bucket.off_device) continue;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
       if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
@@ -133,6 +134,11 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
     no_link = no_link || bucket.link_bytes > 0;
     no_level =
         no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);
+  }
+  std::set<std::string> without_network;
+  for (const auto& part : exposed_parts(data).value_or(std::vector<ExposedPart>{})) {
+    if (part.exposed.time_ns > 0 && !part.exposed.roof_known)
+      without_network.insert(data.ops[static_cast<std::size_t>(part.bucket)].op);
   }
   const auto list = [](const std::set<DType>& dtypes) {
     std::string names;
@@ -147,11 +153,37 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
     add_note(notes, "no-roof",
              "no roof for the host link: rows with copies between host and device have no lower bound");
   }
+  if (!without_network.empty()) {
+    add_note(notes, "no-roof",
+             "no roof of the network for " +
+                 listed(std::vector<std::string>(without_network.begin(), without_network.end()), kNamed) +
+                 ": their exposed time has no %roof, and all of it counts as wasted");
+  }
   if (!by_bytes_alone.empty()) {
     add_note(notes, "roof-by-bytes-alone",
              "no roof for " + list(by_bytes_alone) +
                  " operations outside matrix products: their lower bound comes from their bytes alone");
   }
+}
+
+// Names the ops that launched nothing on the device, those of most bytes first.
+void note_off_device(const ProfileData& data, std::vector<Note>& notes) {
+  std::map<std::string, std::int64_t> bytes;
+  for (const auto& bucket : data.ops) {
+    if (!bucket.off_device) continue;
+    auto& sum = bytes[bucket.op];
+    sum = saturating_add(sum, bucket.work.bytes());
+  }
+  if (bytes.empty() || data.ceilings.empty()) return;
+  std::vector<std::pair<std::string, std::int64_t>> ranked(bytes.begin(), bytes.end());
+  std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
+  std::vector<std::string> ops;
+  for (const auto& [op, sum] : ranked) ops.push_back(op);
+  add_note(notes, "off-device",
+           "in some places these launched nothing on the device, as ops do that run on the host or are captured into a "
+           "graph: their work is counted, and no roof of the device holds it: " +
+               listed(ops, kNamed),
+           ops);
 }
 
 // Names operators of which only a lower limit is known, longest time first.
@@ -324,6 +356,7 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
   note_counters(data, coverage.notes);
   note_older_kernels(data, coverage.notes);
   note_missing_roofs(data, coverage.notes);
+  note_off_device(data, coverage.notes);
   note_footprints(data, coverage.notes);
   note_ops_above_roof(data, coverage.notes);
   note_rows_above_roof(data, rows, coverage.notes);

@@ -1,5 +1,6 @@
 #include "analysis/device_sums.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -7,6 +8,12 @@
 namespace roofprof {
 
 namespace {
+
+// DRAM is read and written in sectors of so many bytes.
+constexpr std::int64_t kSectorBytes = 32;
+// Reads or writes that are less than one part in so many of the row's bytes have no ratio: what an earlier kernel left
+// in the cache, and is written meanwhile, outweighs them.
+constexpr std::int64_t kLeastPart = 100;
 
 std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole) {
   if (!whole || *whole <= 0) return std::nullopt;
@@ -100,7 +107,7 @@ std::vector<DeviceTime> device_times(const ProfileData& data) {
   return times;
 }
 
-void add_device_figures(const DeviceSums& sums, Figures& figures) {
+void add_device_figures(const DeviceSums& sums, const Work& off_device, Figures& figures) {
   const Measured& measured = sums.measured;
   figures.kernel_count = sums.kernels;
   if (sums.kernels == 0 && sums.uncounted > 0) return;  // it moved bytes that were not counted
@@ -110,16 +117,20 @@ void add_device_figures(const DeviceSums& sums, Figures& figures) {
   figures.l2_bytes = measured.l2_bytes;
   figures.l1_bytes = measured.l1_bytes;
   figures.executed_flops = measured.executed_flops;
-  figures.dram_intensity = ratio(figures.leading_operations(), figures.dram_bytes);
-  figures.l2_intensity = ratio(figures.leading_operations(), figures.l2_bytes);
-  figures.l1_intensity = ratio(figures.leading_operations(), figures.l1_bytes);
-  // Copies and fills are in none of the counters, so their bytes and their time are on no side.
-  const auto read_bytes = figures.read_bytes - sums.uncounted_read_bytes;
-  const auto write_bytes = figures.write_bytes - sums.uncounted_write_bytes;
-  const auto ratio_to = [](std::optional<std::int64_t> counted, std::int64_t bytes) {
-    return counted ? ratio(*counted, bytes) : std::nullopt;
+  const auto operations = std::max(figures.flops - off_device.flops(), figures.int_ops - off_device.int_ops());
+  figures.dram_intensity = ratio(operations, figures.dram_bytes);
+  figures.l2_intensity = ratio(operations, figures.l2_bytes);
+  figures.l1_intensity = ratio(operations, figures.l1_bytes);
+  // Copies and fills are in none of the counters, so their bytes and their time are on no side. What was not done on
+  // the device is not, either.
+  const auto read_bytes = figures.read_bytes - sums.uncounted_read_bytes - off_device.read_bytes;
+  const auto write_bytes = figures.write_bytes - sums.uncounted_write_bytes - off_device.write_bytes;
+  const auto all_bytes = saturating_add(read_bytes, write_bytes);
+  const auto ratio_to = [&](std::optional<std::int64_t> counted, std::int64_t bytes) -> std::optional<double> {
+    const bool is_little = bytes < saturating_multiply(kSectorBytes, sums.kernels) || bytes < all_bytes / kLeastPart;
+    return counted && !is_little ? ratio(*counted, bytes) : std::nullopt;
   };
-  figures.dram_bytes_ratio = ratio_to(figures.dram_bytes, saturating_add(read_bytes, write_bytes));
+  figures.dram_bytes_ratio = ratio_to(figures.dram_bytes, all_bytes);
   figures.dram_read_ratio = ratio_to(figures.dram_read_bytes, read_bytes);
   figures.dram_write_ratio = ratio_to(figures.dram_write_bytes, write_bytes);
   if (const auto counted_ns = sums.launched_ns - sums.uncounted_ns; figures.dram_bytes && counted_ns > 0) {

@@ -42,6 +42,7 @@ std::vector<DeviceSums> device_sums(const ProfileData& data);
 std::vector<DeviceTime> device_times(const ProfileData& data);
 
 // Sets the figures that come from counters, and how many kernels there were. The analytic ones are there.
-void add_device_figures(const DeviceSums& sums, Figures& figures);
+// `off_device`: what of the work was not done on the device.
+void add_device_figures(const DeviceSums& sums, const Work& off_device, Figures& figures);
 
 }  // namespace roofprof

@@ -11,10 +11,11 @@ namespace roofprof {
 
 namespace {
 
-// The part of its exposed time that the network's roof explains.
-double needed_share(const ProfileData& data, const CollectiveBucket& collective) {
+// The part of its exposed time that the network's roof explains; empty where that is not known.
+std::optional<double> needed_share(const ProfileData& data, const CollectiveBucket& collective) {
   const auto bound_ns = network_bound_ns(data, collective);
-  if (!bound_ns || collective.exposed_ns <= 0) return 0;
+  if (!bound_ns) return std::nullopt;
+  if (collective.exposed_ns <= 0) return 0;
   return std::min(1.0, *bound_ns / static_cast<double>(collective.exposed_ns));
 }
 
@@ -52,6 +53,7 @@ Exposed& Exposed::operator+=(const Exposed& other) {
   if (other.time_ns > time_ns) backend = other.backend;
   time_ns = saturating_add(time_ns, other.time_ns);
   needed_ns = saturating_add(needed_ns, other.needed_ns);
+  roof_known = roof_known && other.roof_known;
   return *this;
 }
 
@@ -61,10 +63,13 @@ std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data) {
   std::vector<ExposedPart> parts;
   for (const auto& part : collectives.exposed_in) {
     const auto& collective = collectives.collectives[static_cast<std::size_t>(part.collective)];
-    const double needed = needed_share(data, collective) * static_cast<double>(part.exposed_ns);
+    const auto share = needed_share(data, collective);
+    const auto needed_ns = std::llround(share.value_or(0) * static_cast<double>(part.exposed_ns));
     const auto& backend = collectives.groups[static_cast<std::size_t>(collective.group)].backend;
-    parts.push_back(
-        {part.owner.module, part.owner.region, collective.bucket, {part.exposed_ns, std::llround(needed), backend}});
+    parts.push_back({part.owner.module,
+                     part.owner.region,
+                     collective.bucket,
+                     {part.exposed_ns, needed_ns, share.has_value(), backend}});
   }
   return parts;
 }

@@ -22,6 +22,7 @@ std::optional<double> network_bound_ns(const ProfileData& data, const Collective
 struct Exposed {
   std::int64_t time_ns = 0;
   std::int64_t needed_ns = 0;  // of it, by the network's roof
+  bool roof_known = true;      // of all collectives in it
   std::string backend;         // of the collective with most of it
 
   Exposed& operator+=(const Exposed& other);

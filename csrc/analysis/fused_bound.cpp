@@ -49,8 +49,9 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
   std::vector<std::array<Fused, kPhaseCount>> sums(data.modules.size());
   for (const auto& bucket : data.ops) {
     if (!bucket.costed) continue;
+    // What did not run on the device takes none of its time.
     const auto compute_ns = roof_shares(bucket, data.ceilings).compute_time_ns;
-    const auto seconds = seconds_of(bucket, data.ceilings);
+    const auto seconds = bucket.off_device ? Seconds{} : seconds_of(bucket, data.ceilings);
     for_each_crossing(bucket, data.modules, [&](ModuleId module, const Crossing& crossing) {
       auto& sum = sums[index_of(module)][static_cast<std::size_t>(bucket.owner.phase)];
       // A predicted op may move less than the one that was counted.

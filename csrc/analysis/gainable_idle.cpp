@@ -19,26 +19,23 @@ std::int64_t observers_own_ns(const ProfileData& data) {
   return idle_by_observing(data, launches);
 }
 
+// Returns the time in which devices ran nothing between two of their launches. Reports of an older roofprof have all
+// idle time there.
+std::int64_t idle_between_ns(const RooflineRow& total) {
+  return total.idle_between_ns.value_or(total.idle_ns.value_or(0));
+}
+
 }  // namespace
 
-std::int64_t idle_between_ns(const ProfileData& data, const Figures& total) {
-  if (!total.idle_ns) return 0;
-  std::int64_t idle_ns = 0;
-  for (const auto& time : data.device_times) idle_ns = saturating_add(idle_ns, time.idle_ns);
-  return std::min(idle_ns, *total.idle_ns);
+std::int64_t idle_outside_ns(const RooflineRow& total) { return total.idle_ns.value_or(0) - idle_between_ns(total); }
+
+std::int64_t device_span_ns(const RooflineRow& total) {
+  return saturating_add(total.busy_ns.value_or(0), idle_between_ns(total));
 }
 
-std::int64_t idle_outside_ns(const ProfileData& data, const Figures& total) {
-  return total.idle_ns.value_or(0) - idle_between_ns(data, total);
-}
-
-std::int64_t device_span_ns(const ProfileData& data, const Figures& total) {
-  return saturating_add(total.busy_ns.value_or(0), idle_between_ns(data, total));
-}
-
-std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total) {
+std::int64_t gainable_idle_ns(const ProfileData& data, const RooflineRow& total) {
   const auto busy_ns = total.busy_ns.value_or(0);
-  auto idle_ns = idle_between_ns(data, total);
+  auto idle_ns = idle_between_ns(total);
   if (const auto& bare_ns = data.runs.bare_ns; data.idle_basis != IdleBasis::bare && !bare_ns.empty()) {
     idle_ns = std::min(idle_ns, static_cast<std::int64_t>(median(bare_ns)) - busy_ns);
   } else {
@@ -48,7 +45,7 @@ std::int64_t gainable_idle_ns(const ProfileData& data, const Figures& total) {
   return static_cast<double>(idle_ns) <= rest ? 0 : idle_ns;
 }
 
-std::int64_t bare_call_ns(const ProfileData& data, const Figures& total) {
+std::int64_t bare_call_ns(const ProfileData& data, const RooflineRow& total) {
   if (!data.runs.bare_ns.empty()) return static_cast<std::int64_t>(median(data.runs.bare_ns));
   const auto time_ns = total.time_ns.value_or(0);
   if (data.device_timed) return saturating_add(time_ns, gainable_idle_ns(data, total));

@@ -223,7 +223,7 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
     const Timing timing = timing_of(group, on_device);
     if (on_device) group.tally.op_time_ns = timing.time_ns;
     static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.ceilings, data.common_error);
-    if (on_device && group.apart) add_device_figures(group.device, row);
+    if (on_device && group.apart) add_device_figures(group.device, group.tally.off_device, row);
     if (group.compared.buckets > 0) compare(group, timing, data.ceilings, row);
     row.keys = std::move(group.keys);
     for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];

@@ -34,8 +34,8 @@ GroupRow in_place_of_op(const std::string& module, std::string_view what, std::i
 GroupRow exposed_communication(const std::string& module, const Exposed& exposed) {
   const auto needed_ns = std::min(exposed.needed_ns, exposed.time_ns);
   auto row = in_place_of_op(module, kExposedCommunication, exposed.time_ns, exposed.time_ns - needed_ns);
-  row.lower_bound_time_ns = needed_ns;
-  if (exposed.time_ns > 0) {
+  if (exposed.roof_known) row.lower_bound_time_ns = needed_ns;
+  if (exposed.roof_known && exposed.time_ns > 0) {
     row.percent_of_roof = 100 * static_cast<double>(needed_ns) / static_cast<double>(exposed.time_ns);
   }
   row.bound = {BoundKind::network, exposed.backend};

@@ -286,8 +286,7 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
 
 std::string why_no_kernels(const ProfileData& data) {
   if (!data.kernels.empty() || !data.compiled_kernels.empty()) return "";
-  const auto note = std::ranges::find(data.notes, "no-kernels", &Note::code);
-  if (note != data.notes.end()) return note->text;
+  if (const auto* note = find_note(data.notes, "no-kernels")) return note->text;
   std::string text = "no kernels: nothing was traced on a device";
   const auto is_compiled = [](const OpBucket& op) { return op.op == kCompiledRegion; };
   if (std::ranges::any_of(data.ops, is_compiled))

@@ -56,8 +56,7 @@ struct TimeOfWork {
 // The time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind the
 // device's work, too.
 TimeOfWork time_of_work(const ProfileData& data, const RooflineRow& total) {
-  if (data.imported && total.busy_ns)
-    return {device_span_ns(data, total), "from the device's first launch to its last"};
+  if (data.imported && total.busy_ns) return {device_span_ns(total), "from the device's first launch to its last"};
   if (total.wall_ns) return {*total.wall_ns, "its wall time"};
   return {total.time_ns.value_or(0), "the time of its rows"};
 }
@@ -70,7 +69,7 @@ std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const
   double model = 0;  // seconds at the peak
   double recomputed = 0;
   for (const OpBucket& bucket : data.ops) {
-    if (bucket.work.macs == 0 || bucket.owner.phase == Phase::optimizer) continue;
+    if (bucket.work.macs == 0 || bucket.off_device || bucket.owner.phase == Phase::optimizer) continue;
     const ComputeCeiling* peak = data.ceilings.compute_for(bucket.dtype);
     if (peak == nullptr || peak->operations_per_second <= 0) return std::nullopt;
     const double seconds = 2 * static_cast<double>(bucket.work.macs) / peak->operations_per_second;

@@ -56,8 +56,7 @@ std::string why_no_memory(const ProfileData& data) {
   if (data.predicted() != nullptr) {
     return "it was not counted with this batch, precision or number of ranks: count with these, then predict";
   }
-  const auto note = std::ranges::find(data.notes, "no-memory", &Note::code);
-  if (note != data.notes.end()) {
+  if (const auto* note = find_note(data.notes, "no-memory")) {
     constexpr std::string_view kBefore = "no peak memory: ";
     return note->text.starts_with(kBefore) ? note->text.substr(kBefore.size()) : note->text;
   }

@@ -106,7 +106,7 @@ Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, 
     timing.host_ns = sums.host_times.at(data.runs.chosen);
   }
   Figures figures = derive_figures(sums.tally, timing, data.ceilings, data.common_error);
-  if (data.device_timed) add_device_figures(sums.device, figures);
+  if (data.device_timed) add_device_figures(sums.device, sums.tally.off_device, figures);
   return figures;
 }
 

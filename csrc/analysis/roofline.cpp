@@ -39,22 +39,37 @@ auto largest_level(const std::map<std::string, Share>& shares, Seconds seconds) 
   return std::ranges::max_element(shares, {}, [&](const auto& share) { return seconds(share.second); });
 }
 
+// The work that took the time.
+Work timed_work(const Tally& tally) {
+  Work work = tally.work;
+  const Work& elsewhere = tally.off_device;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) work.operations[i] -= elsewhere.operations[i];
+  work.macs -= elsewhere.macs;
+  work.read_bytes -= elsewhere.read_bytes;
+  work.write_bytes -= elsewhere.write_bytes;
+  return work;
+}
+
+std::int64_t leading_operations(const Work& work) { return std::max(work.flops(), work.int_ops()); }
+
 // min(peak, AI x bandwidth); only one of the two where the other does not apply.
-std::optional<double> attainable_rate(const Figures& figures, const RoofShares& shares, const Ceilings& ceilings) {
-  if (!shares.known || (figures.leading_operations() == 0 && figures.bytes == 0)) return std::nullopt;
-  if (figures.leading_operations() == 0) return 0.0;
+std::optional<double> attainable_rate(const Work& work, const RoofShares& shares, const Ceilings& ceilings) {
+  const auto operations = leading_operations(work);
+  if (!shares.known || (operations == 0 && work.bytes() == 0)) return std::nullopt;
+  if (operations == 0) return 0.0;
   double rate = std::numeric_limits<double>::infinity();
   auto leading = shares.at_dtype;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
-    if (is_floating(static_cast<DType>(i)) == figures.counts_integers()) leading[i] = 0;
+    if (is_floating(static_cast<DType>(i)) == (work.int_ops() > work.flops())) leading[i] = 0;
   }
   const DType dtype = largest_dtype(leading);
   if (const auto* peak = ceilings.compute_for(dtype); peak && leading[static_cast<std::size_t>(dtype)] > 0) {
     rate = peak->operations_per_second;
   }
   const auto level = largest_level(shares.at_level, [](const LevelShare& share) { return share.seconds; });
-  if (level != shares.at_level.end() && figures.intensity) {
-    rate = std::min(rate, *figures.intensity * level->second.bytes / level->second.seconds);
+  if (level != shares.at_level.end() && work.bytes() > 0) {
+    const double intensity = static_cast<double>(operations) / static_cast<double>(work.bytes());
+    rate = std::min(rate, intensity * level->second.bytes / level->second.seconds);
   }
   return rate;
 }
@@ -66,7 +81,7 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   if (timing.device && timing.device->between_ns - timing.device->by_observing_ns > timing.device->busy_ns) {
     return overhead;
   }
-  if (!has_work(tally.work)) {
+  if (!has_work(timed_work(tally))) {
     // Nothing is known of an uncosted op's work, nor of a kernel's that no op launched: such a row is not called
     // overhead. Nor is one for which a device did nothing and waited no time.
     return tally.incomplete || timing.of_device ? Bound{} : overhead;
@@ -133,7 +148,7 @@ bool needs_roof(const Work& work, DType dtype) {
 
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings) {
   RoofShares shares;
-  if (is_communication(bucket.op)) return shares;
+  if (is_communication(bucket.op) || bucket.off_device) return shares;
   const Work& work = bucket.work;
   double compute_seconds = 0;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
@@ -198,12 +213,14 @@ void Tally::add(const OpBucket& bucket, const Ceilings& ceilings) {
   }
   incomplete = incomplete || bucket.work.lower_limit;
   work += bucket.work;
+  if (bucket.off_device) off_device += bucket.work;
   roof += roof_shares(bucket, ceilings);
   communicates = communicates || is_communication(bucket.op);
 }
 
 Tally& Tally::operator+=(const Tally& other) {
   work += other.work;
+  off_device += other.off_device;
   roof += other.roof;
   add_known(op_time_ns, other.op_time_ns);
   add_known(predicted_ns, other.predicted_ns);
@@ -220,6 +237,7 @@ Tally& Tally::operator+=(const Tally& other) {
 Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings, double common_error) {
   Figures figures;
   const Work& work = tally.work;
+  const Work timed = timed_work(tally);
   figures.macs = work.macs;
   figures.causal_macs = work.causal_macs;
   figures.flops = work.flops();
@@ -232,7 +250,7 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   const auto operations = static_cast<double>(figures.leading_operations());
   const bool no_operation_known = work.lower_limit && operations == 0;
   if (figures.bytes > 0 && !no_operation_known) figures.intensity = operations / static_cast<double>(figures.bytes);
-  figures.attainable = attainable_rate(figures, tally.roof, ceilings);
+  figures.attainable = attainable_rate(timed, tally.roof, ceilings);
 
   figures.time_ns = timing.time_ns;
   figures.time_spread = timing.spread;
@@ -252,13 +270,14 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   }
   if (const auto time_ns = figures.time_ns.value_or(0); time_ns > 0) {
     const double seconds = static_cast<double>(time_ns) / kNanosecondsPerSecond;
-    figures.achieved_flops = operations / seconds;
-    figures.achieved_bandwidth = static_cast<double>(figures.bytes) / seconds;
+    figures.achieved_flops = static_cast<double>(leading_operations(timed)) / seconds;
+    figures.achieved_bandwidth = static_cast<double>(timed.bytes()) / seconds;
   }
 
-  // A row of uncosted ops alone has no lower bound: 0 would call all of its time wasted.
-  const bool only_uncosted = tally.incomplete && !has_work(work);
-  if (tally.roof.known && !only_uncosted) {
+  // A row of uncosted ops alone has no lower bound: 0 would call all of its time wasted. Nor has one whose work was not
+  // done on the device.
+  const bool nothing_to_hold = (tally.incomplete || has_work(work)) && !has_work(timed);
+  if (tally.roof.known && !nothing_to_hold) {
     figures.compute_time_ns = tally.roof.compute_time_ns;
     figures.memory_time_ns = tally.roof.memory_time_ns;
     figures.lower_bound_time_ns = saturating_add(tally.roof.lower_bound_time_ns, tally.exposed.needed_ns);
@@ -269,7 +288,7 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
     figures.wasted_time_ns = *figures.time_ns - *figures.lower_bound_time_ns;
     // The network's roof holds collectives, not the calls that begin them.
     const bool begins_collectives = tally.communicates && *figures.lower_bound_time_ns == 0;
-    if (has_work(work) && *figures.time_ns > 0 && !begins_collectives) {
+    if (has_work(timed) && *figures.time_ns > 0 && !begins_collectives) {
       figures.percent_of_roof =
           100.0 * static_cast<double>(*figures.lower_bound_time_ns) / static_cast<double>(*figures.time_ns);
       if (tally.roof.any_counted && tally.roof.all_counted) {

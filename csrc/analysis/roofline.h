@@ -48,7 +48,8 @@ struct RoofShares {
 // floating-point work, or a contraction in any type, has no roof. Integer work without multiply-accumulates (counters,
 // indices, comparisons) needs only its bytes' roof: it is never bound by arithmetic, and peaks for such types are not
 // measured. `needs_roof` tells the two apart.
-// Collectives need nothing by these: the network's roof holds them, and only while no op computes.
+// Collectives need nothing by these: the network's roof holds them, and only while no op computes. Nor do ops that
+// launched nothing on the device whose roofs these are.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
@@ -59,6 +60,7 @@ Bound largest_share(const RoofShares& shares);
 // Everything that is summed over buckets.
 struct Tally {
   Work work;
+  Work off_device;  // of it, what took none of the device's time: ops that launched nothing there
   RoofShares roof;
   std::optional<std::int64_t> op_time_ns;    // of the buckets that were timed; empty: none was
   std::optional<std::int64_t> predicted_ns;  // of the buckets with predicted times; empty: none has

@@ -43,10 +43,6 @@ std::int64_t idle_of(const ProfileData& data) {
   return sum;
 }
 
-bool has_note(const ProfileData& data, std::string_view code) {
-  return std::ranges::find(data.notes, code, &Note::code) != data.notes.end();
-}
-
 }  // namespace
 
 std::int64_t devices_of(const ProfileData& data) {
@@ -87,7 +83,8 @@ ProfileData at_bare_speed(ProfileData data) {
 
 ProfileData with_settled_idle(ProfileData data) {
   if (data.idle_basis != IdleBasis::unsettled || !data.device_timed || data.device_times.empty()) return data;
-  const bool other_clock = has_note(data, "simulated-device") || has_note(data, "replayed");
+  const bool other_clock =
+      find_note(data.notes, "simulated-device") != nullptr || find_note(data.notes, "replayed") != nullptr;
   const bool one_call = !data.runs.bare_ns.empty() && !data.imported && !data.part && data.merged() == nullptr;
   if (one_call && !other_clock) return at_bare_speed(std::move(data));
   data.idle_basis = IdleBasis::seen;

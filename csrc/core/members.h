@@ -101,6 +101,7 @@ void for_each_member(Of<OpBucket>, Visitor&& visit) {
   visit("time_high_ns", &OpBucket::time_high_ns, Written::unless_default);
   visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
   visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
+  visit("off_device", &OpBucket::off_device, Written::unless_default);
   visit("reuse", &OpBucket::reuse, Written::unless_default);
   visit("counted", &OpBucket::counted, Written::unless_default);
   visit("crossings", &OpBucket::crossings, Written::unless_default);

@@ -4,6 +4,11 @@
 
 namespace roofprof {
 
+const Note* find_note(const std::vector<Note>& notes, NoteCode code) {
+  const auto found = std::ranges::find(notes, code.kind().code, &Note::code);
+  return found == notes.end() ? nullptr : &*found;
+}
+
 std::ostream& operator<<(std::ostream& out, const Note& note) { return out << note.text; }
 
 void add_note(std::vector<Note>& notes, Note note) {

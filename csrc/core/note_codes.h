@@ -132,6 +132,8 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Roofs and figures
     {"above-roof", NoteLevel::warning, "Something was faster than its roof allows: the roof is too low."},
     {"no-roof", NoteLevel::warning, "A roof is missing: some rows have no lower bound."},
+    {"off-device", NoteLevel::info,
+     "Ops launched nothing on the device: they ran on the host, or were captured into a graph. No roof holds them."},
     {"reuse-not-known", NoteLevel::info,
      "Memory roofs stand at the footprints of ops: when their memory was last touched is not known."},
     {"traffic-sampled", NoteLevel::info,
@@ -205,6 +207,9 @@ inline Note make_note(const NoteKind& kind, std::string text, std::vector<std::s
 inline Note make_note(NoteCode code, std::string text, std::vector<std::string> where = {}) {
   return make_note(code.kind(), std::move(text), std::move(where));
 }
+
+// Returns the first note with that code; null where there is none.
+const Note* find_note(const std::vector<Note>& notes, NoteCode code);
 
 // Notes with the same code and text become one, with the number of them and all that they name.
 void add_note(std::vector<Note>& notes, Note note);

@@ -148,6 +148,9 @@ struct OpBucket {
   std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
+  // Of a profile with a device's times: the op launched nothing there. It ran on the host, or was captured into a
+  // graph. Its work is counted, and no roof of the device holds it.
+  bool off_device = false;
   // The reuse distances of the bytes of `work`, all calls together. Where it covers fewer bytes, the rest is at the
   // distance of one call's footprint.
   Reuse reuse = {};

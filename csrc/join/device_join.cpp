@@ -13,6 +13,7 @@
 #include "core/counted_bytes.h"
 #include "core/interval.h"
 #include "core/note_codes.h"
+#include "core/off_device.h"
 #include "join/counter_join.h"
 #include "join/device_launches.h"
 
@@ -310,6 +311,7 @@ ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>&
   }
   data.kernels = std::move(kernels.buckets);
   set_counted_bytes(data);
+  set_off_device(data);
   std::ranges::stable_sort(data.kernels, std::ranges::greater(), &KernelBucket::total_ns);
   return data;
 }

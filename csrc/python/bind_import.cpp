@@ -91,7 +91,13 @@ using ReadCapture = std::tuple<std::string, kineto::TraceReader*, std::int64_t, 
 
 std::vector<kineto::Capture> captures_of(const std::vector<ReadCapture>& read) {
   std::vector<kineto::Capture> captures;
-  for (const auto& [name, reader, batch, given] : read) captures.push_back({name, reader->finish(), batch, given});
+  for (const auto& [name, reader, batch, given] : read) {
+    try {
+      captures.push_back({name, reader->finish(), batch, given});
+    } catch (const kineto::TraceError& error) {
+      throw kineto::TraceError("its capture '" + name + "': " + error.what());
+    }
+  }
   return captures;
 }
 

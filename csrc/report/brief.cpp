@@ -101,7 +101,7 @@ std::string gain_words(const Finding& finding, const Report& report) {
   if (finding.gain_high_ns <= 0) return "none to be had by code";
   const auto time = [](std::int64_t ns) { return ns <= 0 ? "0" : human_time(static_cast<double>(ns)); };
   const bool is_idle = finding.rule == kIdleRule;  // whose time is none of the total's
-  const auto all_ns = is_idle ? device_span_ns(report.data(), report.total()) : report.total().time_ns.value_or(0);
+  const auto all_ns = is_idle ? device_span_ns(report.total()) : report.total().time_ns.value_or(0);
   return fmt::format("{} to {} ({} to {} of the {})", time(finding.gain_low_ns), time(finding.gain_high_ns),
                      percent_of(finding.gain_low_ns, all_ns), percent_of(finding.gain_high_ns, all_ns),
                      is_idle ? "time from the device's first launch to its last" : "total");

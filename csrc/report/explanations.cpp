@@ -106,7 +106,7 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
   }
   std::string why = "the program was not observed op by op with the memory that its modules share (TorchScript is not)";
   if (data.imported) why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
-  if (std::ranges::find(data.notes, "fused-not-known", &Note::code) != data.notes.end()) why = "a note says why";
+  if (find_note(data.notes, "fused-not-known") != nullptr) why = "a note says why";
   if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";
   return {"fused bytes, fused bound and %fused are n/a: " + why};
 }

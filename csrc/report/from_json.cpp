@@ -8,6 +8,7 @@
 #include "core/idle.h"
 #include "core/json/file.h"
 #include "core/json/members.h"
+#include "core/off_device.h"
 #include "core/profile_data.h"
 #include "core/utf8.h"
 #include "roofprof/report.h"
@@ -16,12 +17,31 @@ namespace roofprof {
 
 namespace {
 
+// A file of another kind, and what to do with it.
+struct OtherFile : std::runtime_error {
+  explicit OtherFile(std::string_view kind) : runtime_error("not a roofprof report, but " + std::string(kind)) {}
+};
+
+constexpr std::string_view kTrace = "a trace: `roofprof import` makes a report of it";
+
+// Throws OtherFile where the first bytes say that it is none.
+void check_begin(std::string_view text) {
+  if (text.starts_with("\x1f\x8b")) {
+    throw OtherFile(
+        "packed by gzip: `roofprof import` makes a report of a packed trace, and a report must be unpacked");
+  }
+  if (text.starts_with("SQLite format 3")) {
+    throw OtherFile("a database of SQLite: `roofprof import` makes a report of one that nsys exported");
+  }
+}
+
 // The schema_version as it stands in the text; looked for first, as another version may differ in anything.
 std::string version_of(std::string_view text) {
   JsonReader json(text);
   json.begin_object();
   while (const auto key = json.next_key()) {
     if (*key == "schema_version") return std::string(json.raw());
+    if (*key == "traceEvents") throw OtherFile(kTrace);
     if (*key == "schema") {
       throw std::runtime_error("not a report, but another file of roofprof: " + shown(json.raw()));
     }
@@ -51,6 +71,9 @@ std::shared_ptr<const ProfileData> read_data(std::string_view text) {
   json.finish();
   // Files of earlier versions have it with the kernels alone.
   if (std::ranges::none_of(data->ops, [](const auto& op) { return op.counted.has_value(); })) set_counted_bytes(*data);
+  // So it is with this. A part and a merged report lack some of the kernels.
+  const bool is_whole = !data->part && data->merged() == nullptr && data->predicted() == nullptr;
+  if (is_whole && std::ranges::none_of(data->ops, &OpBucket::off_device)) set_off_device(*data);
   *data = with_settled_idle(std::move(*data));
   return data;
 }
@@ -59,6 +82,7 @@ std::shared_ptr<const ProfileData> read_data(std::string_view text) {
 
 Report Report::from_json_text(std::string_view text) {
   std::string version;
+  check_begin(text);
   try {
     version = version_of(text);
     if (version == std::to_string(kReportSchemaVersion)) return make_report(read_data(text), {});

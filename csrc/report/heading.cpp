@@ -97,8 +97,8 @@ std::string scope_words(const ProfileData& data) {
   return "a block of " + steps + (between ? " and what ran between them" : " and what came after");
 }
 
-// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB"; empty where no steps were told apart, or it is not
-// known what came after them.
+// "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB (the block's time and work by the number of steps)";
+// empty where no steps were told apart, or it is not known what came after them.
 std::string step_words(const Report& report) {
   const Runs& runs = report.data().runs;
   const bool goes_on = goes_on_outside_steps(runs);
@@ -107,16 +107,19 @@ std::string step_words(const Report& report) {
   const auto mean = [&](std::int64_t sum) { return static_cast<double>(sum) / static_cast<double>(runs.steps); };
   const RooflineRow& total = report.total();
   std::string text = "a step on average: ";
+  std::string_view what = "the steps' work";
   if (total.wall_ns && !report.data().device_timed) {
     text += human_time(mean(*total.wall_ns - after.wall_ns)) + ", ";
+    what = goes_on ? "the block's time and work without what was outside of steps" : "the block's time and work";
   } else if (total.wall_ns && !goes_on) {  // the last step ends when the device has done it
     text += human_time(mean(*total.wall_ns)) + ", ";
+    what = "the block's time, until the device had done all, and its work";
   }
   const std::string_view at_least = total.incomplete ? ">=" : "";
-  return text + fmt::format("{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least,
-                            human_count(mean(total.macs - after.work.macs), "", ""),
-                            human_count(mean(total.flops - after.work.flops()), "", ""),
-                            human_bytes(mean(total.bytes - after.work.bytes())));
+  text += fmt::format(
+      "{0}{1} MACs, {0}{2} FLOPs, {0}{3}", at_least, human_count(mean(total.macs - after.work.macs), "", ""),
+      human_count(mean(total.flops - after.work.flops()), "", ""), human_bytes(mean(total.bytes - after.work.bytes())));
+  return text + fmt::format(" ({} by the number of steps)", what);
 }
 
 // A trace's steps have the numbers of ProfilerStep, which --steps takes; a block's are counted from 0. Empty: numbers
@@ -133,13 +136,15 @@ std::optional<std::int64_t> number_of_first_step(const Report& report) {
   return last - first + 1 == report.steps() ? std::optional(first) : std::nullopt;
 }
 
-// "time of a step: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)"; empty where no steps were told apart.
+// "single steps, each from the end of the one before: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)";
+// empty where no steps were told apart.
 std::string step_time_words(const Report& report) {
   const auto steps = report.step_statistics();
   if (!steps || steps->count < 2) return "";
-  std::string text = "time of a step";
+  std::string text = "single steps";
   if (steps->count < report.steps().value_or(0)) text += fmt::format(", of the first {}", steps->count);
-  if (report.data().device_timed) text += ", by the host's clock";
+  text += report.data().imported ? ", as long as the host was in each" : ", each from the end of the one before";
+  if (report.data().device_timed) text += ", by the host's clock, which waits for no device";
   text += fmt::format(": median {}, spread {}, slowest {}", human_time(steps->median_ns),
                       human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)));
   const auto first = number_of_first_step(report);
@@ -224,8 +229,7 @@ std::string device_words(const Report& report) {
                                  time(*total.busy_ns), several ? fmt::format("{} x ", devices) : "",
                                  time(both / devices), words_of(data.idle_basis), human_percent(*total.utilization));
   const auto before = total.wall_ns.value_or(0) - both;
-  const bool launched_before =
-      !several && std::ranges::find(data.notes, "launched-before", &Note::code) != data.notes.end();
+  const bool launched_before = !several && find_note(data.notes, "launched-before") != nullptr;
   if (launched_before && before > 0) text += fmt::format(", the other {} with earlier launches", time(before));
   return text;
 }
@@ -273,8 +277,7 @@ std::string memory_words(const Report& report) {
   const auto peak = report.total().peak_memory;
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
-  const bool watched =
-      std::ranges::any_of(report.data().notes, [](const Note& note) { return note.code == "memory-by-sizes"; });
+  const bool watched = find_note(report.data().notes, "memory-by-sizes") != nullptr;
   if (watched || report.data().device == "meta") text += " by the sizes of tensors";
   std::optional<std::int64_t> room;  // of the machine, or what its control groups allow
   for (const auto& [key, value] : report.environment()) {

@@ -105,6 +105,6 @@ inline constexpr std::string_view kDataLoading = "(data loading)";
 
 // Sets what depends on the run: a gain within the time of all, and no more confidence than its conditions allow.
 void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
-              const Figures& total);
+              const RooflineRow& total);
 
 }  // namespace roofprof

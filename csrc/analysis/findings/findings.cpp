@@ -95,7 +95,7 @@ std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData
 bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
 
 // Returns a row for the device as a whole if it waited between launches; its idle time belongs to no module.
-std::optional<GroupRow> idle_device(const ProfileData& data, const Figures& total) {
+std::optional<GroupRow> idle_device(const ProfileData& data, const RooflineRow& total) {
   const auto idle_ns = gainable_idle_ns(data, total);
   if (idle_ns <= 0) return std::nullopt;
   GroupRow row;
@@ -236,7 +236,7 @@ double middle_of(const Finding& finding) {
 
 std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
                                  const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
-                                 const Figures& total) {
+                                 const RooflineRow& total) {
   record_derivation("findings", data);
   if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
   const ProfileData& folded = *folding.data;
@@ -339,7 +339,7 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
 }
 
 void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
-              const Figures& total) {
+              const RooflineRow& total) {
   const auto most_ns = bare_call_ns(data, total);
   const auto share = [&](double part) { return std::min(cases::part_of(at_stake_ns, part), most_ns); };
   finding.gain_low_ns = share(gain.low);

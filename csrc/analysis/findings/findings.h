@@ -17,6 +17,6 @@ inline constexpr std::size_t kMostFindings = 10;
 // of `data`.
 std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
                                  const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
-                                 const Figures& total);
+                                 const RooflineRow& total);
 
 }  // namespace roofprof

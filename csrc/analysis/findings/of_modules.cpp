@@ -40,7 +40,7 @@ bool is_inside(std::size_t line, std::size_t outer, const std::vector<FoldedRow>
 }  // namespace
 
 std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vector<FoldedRow>& lines,
-                                         const std::vector<RooflineRow>& rows, const Figures& total) {
+                                         const std::vector<RooflineRow>& rows, const RooflineRow& total) {
   const auto all_ns = static_cast<double>(total.time_ns.value_or(0));
   if (all_ns <= 0 || !data.crossings_known || data.predicted() != nullptr || cases::ran_compiled(data)) return {};
   std::vector<Line> sums(lines.size());
@@ -110,7 +110,7 @@ std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vec
 }
 
 std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                         const Figures& total) {
+                                         const RooflineRow& total) {
   if (!data.crossings_known || data.predicted() != nullptr || cases::ran_compiled(data) || !data.unobserved.empty())
     return {};
   // Out has the bytes that leave a module, and those of them that nothing reads.
@@ -164,9 +164,9 @@ std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vec
   return finding;
 }
 
-std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const Figures& total) {
+std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const RooflineRow& total) {
   constexpr double kMuch = 0.2;
-  const auto outside_ns = idle_outside_ns(data, total);
+  const auto outside_ns = idle_outside_ns(total);
   const auto all_ns = static_cast<double>(saturating_add(total.busy_ns.value_or(0), total.idle_ns.value_or(0)));
   if (outside_ns <= 0 || static_cast<double>(outside_ns) < kMuch * all_ns) return {};
   const double us = static_cast<double>(outside_ns) / 1e3;
@@ -207,7 +207,7 @@ bool TimeToCompile::add(const FindingCase& where) {
 }
 
 void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const ProfileData& data,
-                                 const Figures& total) {
+                                 const RooflineRow& total) {
   // Compiling takes away these shares of the time, as was measured (docs/findings.md).
   constexpr double kLeast = 0.2;
   constexpr double kMost = 0.95;

@@ -19,16 +19,16 @@ namespace roofprof {
 // fusing their own ops with those of the modules below them, none of them inside another one. `lines` have equal
 // siblings as one, `rows` are those of `data`.
 std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vector<FoldedRow>& lines,
-                                         const std::vector<RooflineRow>& rows, const Figures& total);
+                                         const std::vector<RooflineRow>& rows, const RooflineRow& total);
 
 // Returns the finding on modules of which no op reads what they return; empty where these take less than a twentieth of
 // the time, and where that is not known.
 std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                         const Figures& total);
+                                         const RooflineRow& total);
 
 // Returns the finding on time in which devices ran nothing before their first launches and behind their last ones,
 // where that is much: it says what the host did then, and promises nothing.
-std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const Figures& total);
+std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const RooflineRow& total);
 
 // The time of what torch.compile changes on a host.
 struct TimeToCompile {
@@ -45,6 +45,6 @@ struct TimeToCompile {
 // torch.compile changes a model as a whole, and so it has one gain. Leaves one of the findings that propose it, that of
 // the largest gain, and states what compiling brings to the whole model there. On a device each keeps its own gain.
 void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const ProfileData& data,
-                                 const Figures& total);
+                                 const RooflineRow& total);
 
 }  // namespace roofprof

@@ -92,6 +92,7 @@ ProfileData counts_of(ProfileData data) {
   for (auto& bucket : counts.ops) {
     bucket.reuse.clear();  // times are predicted by footprints
     bucket.counted.reset();
+    bucket.off_device = false;
   }
   for (const auto& time : data.times) counts.times.push_back({time.owner, time.calls, {}, {}});
   return counts;

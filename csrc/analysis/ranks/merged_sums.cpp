@@ -195,6 +195,7 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     op_times_.resize(ops_.size());
     ops_[at].calls = saturating_add(ops_[at].calls, bucket.calls);
     ops_[at].work += bucket.work;
+    ops_[at].off_device = ops_[at].off_device && bucket.off_device;
     ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
     add_reuse(ops_[at].reuse, bucket.reuse);
     add_counted(ops_[at].counted, bucket.counted);

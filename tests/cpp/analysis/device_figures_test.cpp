@@ -253,6 +253,35 @@ TEST(DramRatio, WhereTheChipCountsBothTogetherNoneIsKnownAlone) {
   EXPECT_FALSE(report.total().dram_read_ratio);
 }
 
+// A kernel reads 1,000,000 bytes and writes a few: DRAM moved whole sectors, and what the kernel before had left.
+TEST(DramRatio, IsNoneToNextToNothing) {
+  struct Case {
+    std::int64_t read;
+    std::int64_t write;
+    bool has_read;
+    bool has_write;
+  };
+  // A hundredth of 1,010,101 bytes is 10,101; 32 bytes are a sector.
+  for (const auto& [read, write, has_read, has_write] : std::vector<Case>{{1'000'000, 4, true, false},
+                                                                          {1'000'000, 10'000, true, false},
+                                                                          {1'000'000, 10'102, true, true},
+                                                                          {4, 1'000'000, false, true},
+                                                                          {31, 32, false, true},
+                                                                          {32, 31, true, false}}) {
+    DeviceProfileBuilder builder;
+    const auto sum = builder.module("sum", "Sum");
+    const auto op = builder.op_index("aten::sum", sum, work_of(0, read, write));
+    RunBuilder run;
+    run.kernel("reduce", run.owner(sum, "aten::sum", op), 0, 1'000);
+    const testing::Derived report = builder.derived_of({run.run}, read_and_written(2'000'000, 22'000'000));
+    const auto& row = report.row("sum");
+    EXPECT_EQ(row.dram_write_bytes, 22'000'000);
+    EXPECT_EQ(row.dram_read_ratio.has_value(), has_read) << read << " " << write;
+    EXPECT_EQ(row.dram_write_ratio.has_value(), has_write) << read << " " << write;
+    EXPECT_TRUE(row.dram_bytes_ratio);
+  }
+}
+
 // Ranges of modules count all that ran in them.
 TEST(DramRatio, RangesOfModulesHaveCopiesToo) {
   KernelBesideCopies builder;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "support/profile_builder.h"
@@ -81,6 +82,37 @@ TEST(Hotspots, ExposedCommunicationIsApart) {
   EXPECT_FALSE(wasted.contains({"slow", "(outside ops)"}));
   EXPECT_FALSE(wasted.contains({"slow", "c10d::allreduce_"}));
   EXPECT_EQ(sum, net.derived().total().wasted_time_ns);
+}
+
+// An all-reduce of 1,000 bytes among two ranks sends 1,000, which takes 100 ns after a latency of 100 ns.
+TEST(Hotspots, ExposedCommunicationIsHeldAgainstTheNetworkAlone) {
+  for (const bool has_roof : {true, false}) {
+    Wasteful net;
+    net.op("c10d::allreduce_", net.slow, work_of(0, 1'000, 1'000), 900);
+    net.time(net.slow, {1'000});
+    net.data.collectives.groups = {{"0", "gloo", 2}};
+    net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
+                                         .group = 0,
+                                         .calls = 1,
+                                         .timed_calls = 1,
+                                         .time_ns = 2'000,
+                                         .exposed_ns = 1'000,
+                                         .exposed_known = true}};
+    net.data.collectives.exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
+    if (has_roof) net.data.ceilings.network = {{"all_reduce", "gloo", 2, 100, 1e10, testing::given_roof()}};
+    const auto all = net.top(100);
+    const auto row = std::ranges::find(all, std::optional<std::string>("(exposed communication)"), &GroupRow::op);
+    ASSERT_NE(row, all.end());
+    EXPECT_EQ(row->percent_of_roof.has_value(), has_roof);
+    EXPECT_EQ(row->lower_bound_time_ns, has_roof ? std::optional<std::int64_t>(200) : std::nullopt);
+    EXPECT_EQ(row->wasted_time_ns, has_roof ? 800 : 1'000);
+    EXPECT_EQ(to_string(row->bound), "network gloo");
+    const auto derived = net.derived();
+    const auto* note = find_note(derived.coverage().notes, "no-roof");
+    ASSERT_EQ(note == nullptr, has_roof);
+    const std::string text = note == nullptr ? "the network for c10d::allreduce_" : note->text;
+    EXPECT_NE(text.find("the network for c10d::allreduce_"), std::string::npos) << text;
+  }
 }
 
 // On a device a row has the time of a collective's kernels that others hid. That time is no waste, and it excuses none

@@ -15,6 +15,7 @@
 #include "core/profile_data.h"
 #include "report/sample_device.h"
 #include "report/sample_models.h"
+#include "support/device_builder.h"
 
 namespace roofprof {
 namespace {
@@ -126,6 +127,25 @@ TEST(ReportJson, ReadsBackAsTheSameReport) {
   }
 }
 
+// A file of an earlier version tells by its kernels which ops launched nothing.
+TEST(ReportJson, WhereOpsRanIsKnownOfFilesThatDoNotSayIt) {
+  testing::DeviceProfileBuilder builder;
+  const auto net = builder.module("net", "Net");
+  const auto linear = builder.op_index("aten::linear", net, testing::work_of(2'000'000, 600'000));
+  builder.op_index("aten::div", net, testing::work_of(0, 100'000));
+  testing::RunBuilder run;
+  run.kernel("gemm", run.owner(net, "aten::linear", linear), 0, 4'000);
+  const auto written = builder.report_of({run.run}).to_json();
+  const std::string key = ", \"off_device\": true";
+  const auto at = written.find(key);
+  ASSERT_NE(at, std::string::npos) << written;
+  auto older = written;
+  older.erase(at, key.size());
+  ASSERT_EQ(older.find("off_device"), std::string::npos);
+  EXPECT_EQ(Report::from_json_text(older).to_json(), written);
+  EXPECT_EQ(Report::from_json_text(written).to_json(), written);
+}
+
 std::string problem_of(const std::string& text) {
   try {
     static_cast<void>(Report::from_json_text(text));
@@ -138,6 +158,10 @@ std::string problem_of(const std::string& text) {
 TEST(ReportJson, WhatIsNoReportIsRefusedInASentence) {
   EXPECT_EQ(problem_of("[]"), "not a roofprof report: its outermost value is not an object");
   EXPECT_EQ(problem_of("{}"), "not a roofprof report: it lacks the key 'schema_version'");
+  const std::string trace = "not a roofprof report, but a trace: `roofprof import` makes a report of it";
+  EXPECT_EQ(problem_of(R"({"schemaVersion": 1, "traceEvents": []})"), trace);
+  EXPECT_TRUE(problem_of("\x1f\x8b\x08").starts_with("not a roofprof report, but packed by gzip: `roofprof import`"));
+  EXPECT_TRUE(problem_of("SQLite format 3").starts_with("not a roofprof report, but a database of SQLite: `roofprof "));
   EXPECT_EQ(problem_of(R"({"schema_version": 5})"), "not a roofprof report: it lacks the key 'model'");
   EXPECT_EQ(problem_of(R"({"model": 3, "schema_version": 7})"),
             "not a report of schema version 5, which this roofprof reads, but 7: read it with the roofprof that wrote "

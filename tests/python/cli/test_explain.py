@@ -356,3 +356,18 @@ def test_pages_that_messages_name_are_there():
     assert named
     for page in named:
         assert manual.page(page), page
+
+
+def test_each_part_of_idle_time_has_a_text_of_its_own(shell):
+    texts = {}
+    for part in ("before", "between", "after"):
+        code, out, _ = shell("explain", f"idle_{part}")
+        assert code == 0
+        texts[part] = " ".join(out.split())
+        assert "What helps: " in texts[part]
+    assert "until a device's first launch began" in texts["before"]
+    assert "gaps between two launches" in texts["between"]
+    assert "from the end of a device's last launch" in texts["after"]
+    assert "idle-outside" in texts["before"]
+    assert "torch.compile" in texts["between"]
+    assert "torch.compile" not in texts["before"] + texts["after"]

@@ -435,6 +435,34 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
     assert "not a regular file but a pipe" in refused(run, "pipe")
     imported(run, "t.json.gz")
     assert refused(run, "r.json").startswith("r.json: it is a report of roofprof, no trace: `roofprof show` prints it")
+    said = refused(run, "t.json.gz", "--capture", "r.json")
+    assert "its capture 'r.json': it is a report of roofprof, no trace" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("show", "--brief"),
+        ("html",),
+        ("plot", "-o", "p.svg"),
+        ("trace", "-o", "f.svg"),
+        ("compare", "r.json"),
+        ("merge", "-o", "m.json"),
+        ("scaling", "r.json"),
+        ("check", "--budget", "b.toml"),
+        ("predict", "--device", "A100 SXM 80GB"),
+    ],
+    ids=" ".join,
+)
+def test_a_trace_in_place_of_a_report_is_told_by_every_command(run, words):
+    imported(run, "t.json.gz")
+    Path("b.toml").write_text("[total]\nmacs = '<= 1'\n")
+    Path("t.json").write_bytes(gzip.decompress(Path("t.json.gz").read_bytes()))
+    for name, what in (("t.json", "a trace"), ("t.json.gz", "packed by gzip")):
+        code, out, err = run(words[0], name, *words[1:])
+        assert (code, out) == (2, "")
+        assert f"{name}: not a roofprof report, but {what}: `roofprof import` makes a report of " in err
 
 
 @pytest.mark.parametrize("steps", ["9-3", "x", "", "1-2-3", "3-"])

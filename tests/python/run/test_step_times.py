@@ -43,7 +43,8 @@ def test_the_header_shows_them():
     report = stepped(PAUSES)
     table = " ".join(str(report).split())
     assert "a block of 4 steps" in table
-    assert "time of a step: median" in table
+    assert "by the number of steps)" in table
+    assert "single steps, each from the end of the one before: median" in table
     assert f"(step {report.step_statistics.slowest_index} of 0 to 3)" in table
 
 
