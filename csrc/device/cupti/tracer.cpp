@@ -100,31 +100,6 @@ constexpr std::array kCalls = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_
 
 constexpr std::array kGraphCallbacks = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
-// Frequent calls that launch nothing: records of them would waste time and memory.
-constexpr std::array kIdleRuntimeCalls = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceCount_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFuncSetAttribute_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaPointerGetAttributes_v4000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010,
-    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6050,
-    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
-};
-constexpr std::array kIdleDriverCalls = {
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,       CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice,        CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute,
-    CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute, CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute,
-    CUPTI_DRIVER_TRACE_CBID_cuFuncGetAttribute,    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,   CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
-};
-
 // State for CUPTI's callbacks: they carry no pointer to a trace, or may come after it. Never destroyed.
 struct Shared {
   LaunchIds ids;
@@ -232,7 +207,7 @@ void Tracer::begin() {
   synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
   if (launches_watched_) {
     disable_calls();
-  } else if (recorded_ == Recorded::all) {
+  } else if (recorded_ == Recorded::all && !calls_missed_) {
     skip_calls_that_launch_nothing();
   }
   std::size_t from_before = 0;  // asking resets the count
@@ -287,13 +262,13 @@ void Tracer::disable_calls() {
   }
 }
 
-// If the library cannot, more is recorded than is needed. Enabling the kinds again undoes it.
+// Where launches cannot be watched, their records bring the ids. Enabling the kinds again undoes this.
 void Tracer::skip_calls_that_launch_nothing() {
-  if (api_.cuptiActivityEnableRuntimeApi != nullptr) {
-    for (const auto call : kIdleRuntimeCalls) api_.cuptiActivityEnableRuntimeApi(call, 0);
-  }
-  if (api_.cuptiActivityEnableDriverApi != nullptr) {
-    for (const auto call : kIdleDriverCalls) api_.cuptiActivityEnableDriverApi(call, 0);
+  if (calls_.empty()) calls_ = named_calls(api_);
+  for (const Call& call : calls_) {
+    const auto enable_one = call.domain == CUPTI_CB_DOMAIN_DRIVER_API ? api_.cuptiActivityEnableDriverApi
+                                                                      : api_.cuptiActivityEnableRuntimeApi;
+    if (!call.launches && enable_one != nullptr) enable_one(call.id, 0);
   }
 }
 
