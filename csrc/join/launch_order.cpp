@@ -78,7 +78,9 @@ class Calls {
 };
 
 // Returns whether the note says whose launches are.
-bool is_of_owners(const Note& note) { return note.code == "graph-launches" || note.code == "launches-misplaced"; }
+bool is_of_owners(const Note& note) {
+  return note.code == "graph-launches" || note.code == "launches-misplaced" || note.code == "cupti-shared";
+}
 
 }  // namespace
 

@@ -202,12 +202,12 @@ void Tracer::begin() {
   inbox.register_callbacks(api_);
   all.ids.begin(api_, /*passed_on=*/!launches_watched_);
   inbox.open(api_, limits_);
-  if (recorded_ == Recorded::all) enable(kCalls);
+  enable(kCalls);
   enable(kLaunches);
   synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
-  if (launches_watched_) {
+  if (launches_watched_ || recorded_ == Recorded::launches) {
     disable_calls();
-  } else if (recorded_ == Recorded::all && !calls_missed_) {
+  } else if (!calls_missed_) {
     skip_calls_that_launch_nothing();
   }
   std::size_t from_before = 0;  // asking resets the count
@@ -221,7 +221,7 @@ void Tracer::begin() {
 // more. So others who hold it do not prevent a trace, and ours is held while there is something to watch.
 void Tracer::subscribe() {
   callbacks_taken_ = graphs_watched_ = launches_watched_ = false;
-  if (api_.cuptiEnableCallback == nullptr) return;
+  if (recorded_ == Recorded::launches || api_.cuptiEnableCallback == nullptr) return;
   if (const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_callback, nullptr); result != CUPTI_SUCCESS) {
     subscriber_ = nullptr;
     callbacks_taken_ = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -229,7 +229,7 @@ void Tracer::subscribe() {
     return;
   }
   graphs_watched_ = watch_graphs();
-  launches_watched_ = recorded_ == Recorded::all && !calls_missed_ && watch_launches();
+  launches_watched_ = !calls_missed_ && watch_launches();
   if (!graphs_watched_ && !launches_watched_) api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr));
 }
 

@@ -218,6 +218,25 @@ TEST_P(Owners, OnlyLaunchesCost) {
   EXPECT_EQ(records, expected);
 }
 
+TEST_P(Owners, LaunchesAloneHaveNoRecordOfACallAndNoCallback) {
+  fake_kernel("makes_a_context", 0, 7, 10);
+  Tracer traced(counting_api(), synchronize);
+  const auto told = fake_calls("callback");
+  records.clear();
+  traced.start(Recorded::launches);
+  EXPECT_EQ(fake_live("subscriber"), GetParam() ? 0 : 1) << "torch's profiler may have it";
+  EXPECT_EQ(fake_live("activity_kind"), 4) << "kernels, two kinds of copies, fills";
+  for (int i = 0; i < 3; ++i) {
+    fake_graph_node(i + 1, 0);
+    fake_kernel("k", 0, 7, 10);
+  }
+  EXPECT_EQ(traced.stop().records.size(), 3U);
+  EXPECT_EQ(fake_calls("callback"), told);
+  EXPECT_EQ(records, (std::map<CUpti_ActivityKind, int>{{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 3},
+                                                        {CUPTI_ACTIVITY_KIND_DRIVER, 1}}))
+      << "the one call is the wait before it, for which CUPTI asks for a buffer";
+}
+
 TEST_P(Owners, WhereCallsAreNotKnownAllAreRecordedFromThenOn) {
   fake_set("kernel_call", CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020);  // by whose name it launches nothing
   Tracer traced = tracer();
