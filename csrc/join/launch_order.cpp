@@ -77,7 +77,10 @@ class Calls {
   std::vector<LaunchId> ids_;
 };
 
-constexpr std::string_view kOfOwners = "graph-launches";  // the note that says where they are from
+// Returns whether the note says whose launches are.
+bool is_of_owners(const Note& note) {
+  return note.code == "graph-launches" || note.code == "launches-misplaced" || note.code == "cupti-shared";
+}
 
 }  // namespace
 
@@ -85,9 +88,8 @@ std::optional<DeviceTrace> with_owners_of(const DeviceTrace& observed, DeviceTra
   Calls calls(observed, alone);
   if (!calls.fit_on_the_same_streams() && !calls.fit_by_stream() && !calls.fit_on_other_streams()) return std::nullopt;
   for (std::size_t i = 0; i < alone.records.size(); ++i) alone.records[i].launch = calls.ids()[i];
-  std::erase_if(alone.notes, [](const Note& note) { return note.code == kOfOwners; });
-  std::ranges::copy_if(observed.notes, std::back_inserter(alone.notes),
-                       [](const Note& note) { return note.code == kOfOwners; });
+  std::erase_if(alone.notes, is_of_owners);
+  std::ranges::copy_if(observed.notes, std::back_inserter(alone.notes), is_of_owners);
   return alone;
 }
 

@@ -25,7 +25,8 @@ const char* fake_get_text(const char* setting); /* valid until it is set again *
 /* The function returns `code` from its call number `after` on, counted from 0 and from now. Code 0: works again. */
 void fake_fail(const char* function, int code, long long after);
 
-/* How often a function was called since the reset; a name that ends in * counts all that begin so: "cupti*". */
+/* How often a function was called since the reset; a name that ends in * counts all that begin so: "cupti*".
+ * "callback": how often CUPTI's subscriber was called back. */
 long long fake_calls(const char* function);
 /* Calls of cupti* functions, since the process began, before the driver was started and showed a device. */
 long long fake_ungated_calls(void);

@@ -4,23 +4,10 @@
 #include <cuda.h>
 #include <cupti.h>
 
-#include <set>
-#include <utility>
-
 namespace fake {
 
-// Who subscribed to callbacks, and to which.
-struct Subscriber {
-  bool subscribed = false;
-  CUpti_CallbackFunc callback = nullptr;
-  void* data = nullptr;
-  std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> enabled;
-
-  bool wants(CUpti_CallbackDomain domain, CUpti_CallbackId id) const {
-    return subscribed && enabled.contains({domain, id});
-  }
-};
-Subscriber subscribed();
+// Calls the subscriber back on this thread, if it wants that callback; fake_calls("callback") counts them.
+void tell_subscriber(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data);
 
 // What the clock of activity records says when the simulated machine's says now_ns: the same, or what a client's
 // callback makes of it.

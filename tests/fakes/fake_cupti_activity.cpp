@@ -171,7 +171,7 @@ void add(Record&& record) {
   pending.push_back(std::move(record));
 }
 
-// One record of external ids for each kind that has any on this thread.
+// Before a call's record: one of external ids for each kind that has any on this thread.
 void add_ids(unsigned correlation) {
   if (!enabled.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) return;
   for (const auto& [kind, ids] : external_ids) {
@@ -179,26 +179,54 @@ void add_ids(unsigned correlation) {
   }
 }
 
-// Those, then the call's: for launches of their own.
-void add_call(unsigned correlation) {
-  const bool runtime = enabled.contains(CUPTI_ACTIVITY_KIND_RUNTIME);
-  if (runtime || enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) add_ids(correlation);
-  if (runtime) add(fake::call(CUPTI_ACTIVITY_KIND_RUNTIME, correlation));
+// A call of the runtime's or the driver's: the subscriber is told at both ends.
+struct Call {
+  bool driver = false;
+  CUpti_CallbackId id = 0;
+  unsigned correlation = 0;
+};
+
+void tell(const Call& call, CUpti_ApiCallbackSite site) {
+  CUpti_CallbackData data{};
+  data.callbackSite = site;
+  data.correlationId = call.correlation;
+  fake::tell_subscriber(call.driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API, call.id, &data);
+}
+
+void record(const Call& call) {
+  const std::lock_guard lock(mutex);
+  const auto kind = call.driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+  if (!enabled.contains(kind) || skipped_calls.contains({call.driver, call.id})) return;
+  add_ids(call.correlation);
+  add(fake::call(kind, call.correlation));
+}
+
+template <class Body>
+void make(const Call& call, const Body& body) {
+  tell(call, CUPTI_API_ENTER);
+  record(call);
+  body();
+  tell(call, CUPTI_API_EXIT);
 }
 
 void called(unsigned correlation) {
-  const std::lock_guard lock(mutex);
-  if (correlation != 0) add_call(correlation);
-  if (!enabled.contains(CUPTI_ACTIVITY_KIND_DRIVER)) return;
-  add_ids(correlation != 0 ? correlation : kCallsOfTheDriver);
-  if (correlation != 0) add(fake::call(CUPTI_ACTIVITY_KIND_DRIVER, correlation));
+  if (correlation == 0) return record({true, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, kCallsOfTheDriver});
+  make({false, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, correlation},
+       [&] { make({true, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, correlation}, [] {}); });
+}
+
+CUpti_CallbackId function_of(const FakeLaunch& launch) {
+  if (launch.graph != 0) return CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000;
+  if (launch.kind == FAKE_COPY) return CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020;
+  if (launch.kind == FAKE_FILL) return CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020;
+  return static_cast<CUpti_CallbackId>(fake_get("kernel_call"));
 }
 
 void launched(const fake::Ran& ran) {
+  if (ran.launch.correlation == 0) make({false, function_of(ran.launch), ran.correlation}, [] {});
   Records full;
   {
     const std::lock_guard lock(mutex);
-    if (ran.launch.correlation == 0) add_call(ran.correlation);
     Record record = fake::work(ran);
     if (enabled.contains(kind_of(record.bytes.data()))) {
       const long long every = fake_get("activity_drop_every");

@@ -2,15 +2,26 @@
 #include <cuda.h>
 #include <cupti.h>
 
+#include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "fake_cupti.h"
 #include "fake_state.h"
 
 namespace {
 
+// Who subscribed to callbacks, and to which.
+struct Subscriber {
+  bool subscribed = false;
+  CUpti_CallbackFunc callback = nullptr;
+  void* data = nullptr;
+  std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> enabled;
+};
+
 std::mutex mutex;
-fake::Subscriber subscriber;
+Subscriber subscriber;
 // The handle that callers hold; its address is all there is to it.
 char handle;
 CUpti_TimestampCallbackFunc timestamp_callback = nullptr;
@@ -27,13 +38,30 @@ CUpti_TimestampCallbackFunc clock_of_records() {
   return timestamp_callback;
 }
 
+// The functions that simulated launches are made by; others have a name that says nothing.
+const std::map<CUpti_CallbackId, const char*> kRuntimeNames = {
+    {CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, "cudaLaunchKernel_v7000"},
+    {CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, "cudaMemcpyAsync_v3020"},
+    {CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020, "cudaMemsetAsync_v3020"},
+    {CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, "cudaGraphLaunch_v10000"},
+};
+const std::map<CUpti_CallbackId, const char*> kDriverNames = {
+    {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, "cuLaunchKernel"},
+};
+
 }  // namespace
 
 namespace fake {
 
-Subscriber subscribed() {
-  const std::lock_guard lock(mutex);
-  return subscriber;
+void tell_subscriber(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  std::pair<CUpti_CallbackFunc, void*> told;
+  {
+    const std::lock_guard lock(mutex);
+    if (!subscriber.enabled.contains({domain, id})) return;
+    told = {subscriber.callback, subscriber.data};
+  }
+  enter("callback");
+  told.first(told.second, domain, id, data);
 }
 
 long long by_clock_of_records(long long now_ns) {
@@ -100,6 +128,17 @@ CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle giv
   } else {
     subscriber.enabled.erase({domain, id});
   }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
+  FAKE(CUptiResult, cuptiGetCallbackName);
+  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  const auto last = driver ? std::uint32_t{CUPTI_DRIVER_TRACE_CBID_SIZE} : std::uint32_t{CUPTI_RUNTIME_TRACE_CBID_SIZE};
+  if (id == 0 || id >= last) return CUPTI_ERROR_INVALID_PARAMETER;
+  const auto& names = driver ? kDriverNames : kRuntimeNames;
+  const auto known = names.find(id);
+  *name = known != names.end() ? known->second : "cuSomethingElse";
   return CUPTI_SUCCESS;
 }
 }

@@ -9,14 +9,12 @@ namespace {
 
 // A node's handle is its number.
 void tell_of_node(CUpti_CallbackIdResource callback, unsigned long long node, unsigned long long original) {
-  const fake::Subscriber subscriber = fake::subscribed();
-  if (!subscriber.wants(CUPTI_CB_DOMAIN_RESOURCE, callback)) return;
   CUpti_GraphData graph{};
   graph.node = reinterpret_cast<CUgraphNode>(node);
   graph.originalNode = reinterpret_cast<CUgraphNode>(original);
   CUpti_ResourceData data{};
   data.resourceDescriptor = &graph;
-  subscriber.callback(subscriber.data, CUPTI_CB_DOMAIN_RESOURCE, callback, &data);
+  fake::tell_subscriber(CUPTI_CB_DOMAIN_RESOURCE, callback, &data);
 }
 
 // The callbacks that the real library makes while a graph is captured or instantiated.

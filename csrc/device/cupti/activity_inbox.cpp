@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -17,9 +19,10 @@ namespace roofprof::cupti {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;         // CUPTI asks for 8
-constexpr std::size_t kMostFree = 8;           // kept from trace to trace
-constexpr std::size_t kLaunchesPerRecord = 4;  // every call of the API has one, not only launches
+constexpr std::size_t kAlignment = 64;  // CUPTI asks for 8
+constexpr std::size_t kMostFree = 8;    // kept from trace to trace
+constexpr std::size_t kLaunchesPerRecord =
+    4;  // a call of the runtime's makes one of the driver's, with records of both
 constexpr std::chrono::seconds kLongestRead{10};
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -50,6 +53,16 @@ void ActivityInbox::open(const Api& api, const TraceLimits& limits) {
 void ActivityInbox::keep_of_others_from(std::int64_t start_ns) {
   const std::lock_guard lock(mutex_);
   others_from_ns_ = start_ns;
+}
+
+void ActivityInbox::add_launch(LaunchRecord launch) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!open_) return;
+  try {
+    if (received_.launches.size() < limits_.records * kLaunchesPerRecord) return received_.launches.push_back(launch);
+  } catch (const std::bad_alloc&) {
+  }
+  ++received_.launches_no_room;
 }
 
 Received ActivityInbox::close() {
@@ -204,12 +217,14 @@ std::vector<std::uint32_t> add_names(const std::vector<std::string>& mangled, st
 class LaunchesByCorrelation {
  public:
   explicit LaunchesByCorrelation(std::vector<LaunchRecord>&& launches) : launches_(std::move(launches)) {
-    std::ranges::sort(launches_, {}, &LaunchRecord::correlation);
+    std::ranges::sort(launches_, {}, [](const LaunchRecord& of) { return std::pair(of.correlation, of.launch); });
   }
 
-  LaunchId operator[](std::uint64_t correlation) const {
-    const auto found = std::ranges::lower_bound(launches_, correlation, {}, &LaunchRecord::correlation);
-    return found != launches_.end() && found->correlation == correlation ? found->launch : kNoLaunch;
+  // Empty where no call has that correlation.
+  std::optional<LaunchId> operator[](std::uint64_t correlation) const {
+    const auto after = std::ranges::upper_bound(launches_, correlation, {}, &LaunchRecord::correlation);
+    if (after == launches_.begin() || std::prev(after)->correlation != correlation) return std::nullopt;
+    return std::prev(after)->launch;  // the highest: kNoLaunch is the lowest
   }
 
  private:
@@ -255,10 +270,14 @@ void leave_out_what_lies_outside(DeviceTrace& trace) {
   add_note(trace.notes, "kernels-missing", found + ": they are left out");
 }
 
-void place(const Captures& captures, const LaunchesByCorrelation& launches, DeviceTrace& trace) {
+// Returns how many records no call has launched.
+std::int64_t place(const Captures& captures, const LaunchesByCorrelation& launches, DeviceTrace& trace) {
   GraphCounts graphs;
+  std::int64_t of_no_call = 0;
   for (KernelRecord& record : trace.records) {
-    record.launch = launches[record.correlation];
+    const std::optional<LaunchId> call = launches[record.correlation];
+    of_no_call += call ? 0 : 1;
+    record.launch = call.value_or(kNoLaunch);
     if (record.graph_node == 0) continue;
     graphs.launches.insert(record.correlation);
     const LaunchId captured = captures.nodes.captured_by(record.graph_node);
@@ -266,6 +285,7 @@ void place(const Captures& captures, const LaunchesByCorrelation& launches, Devi
     ++(captured != kNoLaunch ? graphs.by_capture : graphs.by_launch);
   }
   if (!graphs.launches.empty()) add_note(trace.notes, "graph-launches", note_of(graphs, captures.watched));
+  return of_no_call;
 }
 
 void add_losses(const Received& received, DeviceTrace& trace) {
@@ -289,13 +309,16 @@ void add_losses(const Received& received, DeviceTrace& trace) {
 
 }  // namespace
 
-void add_received(Received&& received, const Captures& captures, DeviceTrace& trace) {
+std::int64_t add_received(Received&& received, const Captures& captures, DeviceTrace& trace) {
   add_losses(received, trace);
+  const bool complete =
+      trace.dropped + received.foreign + received.launches_no_room + received.unreadable + received.unread == 0;
   const std::vector<std::uint32_t> renumbered = add_names(received.names, trace.names);
   trace.records = std::move(received.records);
   for (KernelRecord& record : trace.records) record.name = renumbered[record.name];
   leave_out_what_lies_outside(trace);
-  place(captures, LaunchesByCorrelation(std::move(received.launches)), trace);
+  const std::int64_t of_no_call = place(captures, LaunchesByCorrelation(std::move(received.launches)), trace);
+  return complete ? of_no_call : 0;
 }
 
 }  // namespace roofprof::cupti

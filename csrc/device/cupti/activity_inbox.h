@@ -21,7 +21,7 @@ struct TraceLimits {
   // CUPTI clears each buffer when it gets one, within a call of the model's, and uses one for each thread: clearing a
   // large buffer would show as idle time.
   std::size_t buffer_bytes = std::size_t{1} << 20;
-  std::size_t records = 4'000'000;  // of kernels, copies and fills; four times as many launch ids
+  std::size_t records = 4'000'000;  // of kernels, copies and fills; four times as many calls
 };
 
 // The id that a tracer's own call at the end of a trace is made under.
@@ -57,6 +57,8 @@ class ActivityInbox {
   void open(const Api& api, const TraceLimits& limits);
   // Buffers of others may hold records from before. By CUPTI's clock; until this is called they are all kept.
   void keep_of_others_from(std::int64_t start_ns);
+  // Adds a call of CUDA's that CUPTI tells of as it begins.
+  void add_launch(LaunchRecord launch) noexcept;
   // Waits until no buffer is being read.
   Received close();
 
@@ -106,8 +108,9 @@ struct Captures {
   bool watched = false;
 };
 
-// Adds names (demangled), records with the ids that they were launched under, counts and notes. Throws CollectorError
-// where most times lie outside of the trace.
-void add_received(Received&& received, const Captures& captures, DeviceTrace& trace);
+// Adds names (demangled), records with the ids that they were launched under, counts and notes. Returns how many
+// records are of calls that did not come, though nothing was lost. Throws CollectorError where most times lie outside
+// of the trace.
+std::int64_t add_received(Received&& received, const Captures& captures, DeviceTrace& trace);
 
 }  // namespace roofprof::cupti

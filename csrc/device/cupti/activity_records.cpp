@@ -85,7 +85,10 @@ class Reader {
         return fill(*reinterpret_cast<const Fill*>(record));
       case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         return external(*reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record));
-      default:  // calls of the API, and what another client of CUPTI's asked for
+      case CUPTI_ACTIVITY_KIND_RUNTIME:
+      case CUPTI_ACTIVITY_KIND_DRIVER:
+        return call(*reinterpret_cast<const CUpti_ActivityAPI*>(record));
+      default:  // what another client of CUPTI's asked for
         return;
     }
   }
@@ -131,6 +134,8 @@ class Reader {
   void external(const CUpti_ActivityExternalCorrelation& id) {
     if (id.externalKind == kOurIds) parsed_.launches.push_back({id.correlationId, id.externalId});
   }
+
+  void call(const CUpti_ActivityAPI& call) { parsed_.launches.push_back({call.correlationId, kNoLaunch}); }
 
   // Adds a record with the members that all kinds share. Returns null where it has no times: such a record is counted
   // and left out.

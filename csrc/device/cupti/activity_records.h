@@ -14,7 +14,8 @@ namespace roofprof::cupti {
 // The kind of external ids that roofprof uses. torch's profiler uses CUSTOM0 and CUSTOM1.
 inline constexpr CUpti_ExternalCorrelationKind kOurIds = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// The launch id under which the call with this correlation id was made.
+// The launch id under which the call with this correlation id was made. A call may have several records, of which one
+// at most has an id.
 struct LaunchRecord {
   std::uint32_t correlation = 0;
   LaunchId launch = kNoLaunch;

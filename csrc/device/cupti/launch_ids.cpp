@@ -9,8 +9,9 @@ LaunchIds::Stack& LaunchIds::stack() noexcept {
   return mine;
 }
 
-void LaunchIds::begin(const Api& api) {
+void LaunchIds::begin(const Api& api, bool passed_on) {
   api_.store(&api, std::memory_order_relaxed);
+  passed_on_.store(passed_on, std::memory_order_relaxed);
   refused_.store(0, std::memory_order_relaxed);
   trace_.fetch_add(1, std::memory_order_release);
 }
@@ -39,13 +40,17 @@ void LaunchIds::clear_this_thread() noexcept { drain(stack()); }
 void LaunchIds::push(LaunchId id, LaunchLevel) noexcept {
   Stack& mine = stack_of_this_trace();
   if (mine.depth < kDeepest) {
-    const Api* api = api_.load(std::memory_order_relaxed);
-    const bool taken = api->cuptiActivityPushExternalCorrelationId(kOurIds, id) == CUPTI_SUCCESS;
-    if (!taken) refused_.fetch_add(1, std::memory_order_relaxed);
     mine.ids[mine.depth] = id;
-    mine.pushed[mine.depth] = taken;
+    mine.pushed[mine.depth] = passed_on_.load(std::memory_order_relaxed) && pass_on(id);
   }
   ++mine.depth;
+}
+
+bool LaunchIds::pass_on(LaunchId id) noexcept {
+  const Api* api = api_.load(std::memory_order_relaxed);
+  const bool taken = api->cuptiActivityPushExternalCorrelationId(kOurIds, id) == CUPTI_SUCCESS;
+  if (!taken) refused_.fetch_add(1, std::memory_order_relaxed);
+  return taken;
 }
 
 void LaunchIds::pop(LaunchLevel) noexcept {

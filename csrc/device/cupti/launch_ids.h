@@ -1,5 +1,5 @@
 #pragma once
-// Whom launches belong to: a stack of ids for each thread, passed to CUPTI.
+// Whom launches belong to: a stack of ids for each thread, passed to CUPTI where it does not tell of launches.
 
 #include <array>
 #include <atomic>
@@ -13,15 +13,15 @@
 
 namespace roofprof::cupti {
 
-// CUPTI keeps a stack of external ids for each thread and writes the topmost into a record before each API call's.
-// A copy of the stack is kept here: CUPTI gives the topmost id only when it is popped, a graph's callbacks need it, and
-// ids that a thread left there when a trace ended must be popped before the next one.
+// CUPTI's callbacks for launches and for nodes of graphs ask for the topmost id of their thread. Without callbacks
+// CUPTI has to know the ids: it keeps a stack of external ids for each thread and writes the topmost into a record
+// before each API call's. Ids that a thread left there when a trace ended must be popped before the next one.
 class LaunchIds final : public LaunchMarker {
  public:
   static constexpr std::size_t kDeepest = 128;  // what nests deeper belongs to the id at this depth
 
-  // Makes ids pushed before void. Called on the thread that starts a trace.
-  void begin(const Api& api);
+  // Makes ids pushed before void. Called on the thread that starts a trace. `passed_on`: CUPTI gets the ids.
+  void begin(const Api& api, bool passed_on);
   // Returns the number of ids that CUPTI did not take.
   std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   // Pops what this thread pushed and did not pop.
@@ -37,13 +37,15 @@ class LaunchIds final : public LaunchMarker {
     std::uint64_t trace = 0;  // that the ids are of
     std::size_t depth = 0;
     std::array<LaunchId, kDeepest> ids;
-    std::array<bool, kDeepest> pushed;  // false where CUPTI refused
+    std::array<bool, kDeepest> pushed;  // CUPTI has it
   };
   static Stack& stack() noexcept;
   Stack& stack_of_this_trace() noexcept;
   void drain(Stack& stack) noexcept;
+  bool pass_on(LaunchId id) noexcept;
 
   std::atomic<const Api*> api_ = nullptr;
+  std::atomic<bool> passed_on_ = false;
   std::atomic<std::uint64_t> trace_ = 0;
   std::atomic<std::int64_t> refused_ = 0;
 };

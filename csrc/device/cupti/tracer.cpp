@@ -1,5 +1,6 @@
 #include "device/cupti/tracer.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <ctime>
@@ -90,39 +91,14 @@ namespace roofprof::cupti {
 
 namespace {
 
-// Ids of launches are recorded with calls of the API alone: of the runtime's, which PyTorch makes, and of the driver's,
-// which Triton and cuBLAS make too.
 constexpr std::array kLaunches = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                   CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
-constexpr std::array kTheirIds = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
-                                  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+// Calls of the runtime, which PyTorch makes, and of the driver, which Triton and cuBLAS make too; with the ids under
+// which they are made.
+constexpr std::array kCalls = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,
+                               CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
 constexpr std::array kGraphCallbacks = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
-
-// Frequent calls that launch nothing: records of them would waste time and memory.
-constexpr std::array kIdleRuntimeCalls = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceCount_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFuncGetAttributes_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFuncSetAttribute_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaPointerGetAttributes_v4000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010,
-    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6050,
-    CUPTI_RUNTIME_TRACE_CBID_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000,
-};
-constexpr std::array kIdleDriverCalls = {
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent,       CUPTI_DRIVER_TRACE_CBID_cuCtxSetCurrent,
-    CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice,        CUPTI_DRIVER_TRACE_CBID_cuDeviceGetAttribute,
-    CUPTI_DRIVER_TRACE_CBID_cuPointerGetAttribute, CUPTI_DRIVER_TRACE_CBID_cuKernelGetAttribute,
-    CUPTI_DRIVER_TRACE_CBID_cuFuncGetAttribute,    CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxGetState,
-    CUPTI_DRIVER_TRACE_CBID_cuStreamIsCapturing,   CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
-};
 
 // State for CUPTI's callbacks: they carry no pointer to a trace, or may come after it. Never destroyed.
 struct Shared {
@@ -143,11 +119,8 @@ std::optional<std::uint64_t> id_of(const Api& api, CUgraphNode node) {
   return id;
 }
 
-// On the thread that captures or instantiates. CUDA must not be called here, and nothing thrown.
-void CUPTIAPI on_graph_node(void*, CUpti_CallbackDomain domain, CUpti_CallbackId callback, const void* data) {
-  if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
-  const auto* graph =
-      static_cast<const CUpti_GraphData*>(static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor);
+void on_graph_node(CUpti_CallbackId callback, const CUpti_ResourceData& data) {
+  const auto* graph = static_cast<const CUpti_GraphData*>(data.resourceDescriptor);
   if (graph == nullptr) return;
   Shared& all = shared();
   const Api& api = *all.api.load(std::memory_order_relaxed);
@@ -161,6 +134,15 @@ void CUPTIAPI on_graph_node(void*, CUpti_CallbackDomain domain, CUpti_CallbackId
     }
   } catch (const std::exception&) {  // no memory: the node is as if captured before the trace
   }
+}
+
+// On the thread that launches, captures or instantiates. CUDA must not be called here, and nothing thrown.
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId callback, const void* data) {
+  if (data == nullptr) return;
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) return on_graph_node(callback, *static_cast<const CUpti_ResourceData*>(data));
+  const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+  if (call.callbackSite != CUPTI_API_ENTER) return;
+  ActivityInbox::instance().add_launch({call.correlationId, shared().ids.current()});
 }
 
 constexpr const char* kOneAtATime = "let one profiler end before the other begins";
@@ -215,13 +197,19 @@ void Tracer::begin() {
   Shared& all = shared();
   all.api = &api_;
   all.graphs.clear();
-  watch_graphs();  // first, as it finds other profilers
+  subscribe();  // first, as it finds other profilers
   clock_.start(api_);
   inbox.register_callbacks(api_);
-  all.ids.begin(api_);
+  all.ids.begin(api_, /*passed_on=*/!launches_watched_);
   inbox.open(api_, limits_);
-  enable();
+  enable(kCalls);
+  enable(kLaunches);
   synchronize_();  // a call that is recorded: CUPTI asks for this thread's buffer now, not in the model's first call
+  if (launches_watched_ || recorded_ == Recorded::launches) {
+    disable_calls();
+  } else if (!calls_missed_) {
+    skip_calls_that_launch_nothing();
+  }
   std::size_t from_before = 0;  // asking resets the count
   api_.cuptiActivityGetNumDroppedRecords(nullptr, 0, &from_before);
   start_ns_ = now();
@@ -231,45 +219,56 @@ void Tracer::begin() {
 // Callbacks need a subscription, of which a process has one; records need none. Up to torch 2.14 torch's profiler takes
 // it with its first use and never gives it back; and where it cannot have it then, it sees no GPU in this process any
 // more. So others who hold it do not prevent a trace, and ours is held while there is something to watch.
-void Tracer::watch_graphs() {
-  callbacks_taken_ = false;
-  if (api_.cuptiEnableCallback == nullptr || api_.cuptiGetGraphNodeId == nullptr) return;
-  if (const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_graph_node, nullptr); result != CUPTI_SUCCESS) {
+void Tracer::subscribe() {
+  callbacks_taken_ = graphs_watched_ = launches_watched_ = false;
+  if (recorded_ == Recorded::launches || api_.cuptiEnableCallback == nullptr) return;
+  if (const CUptiResult result = api_.cuptiSubscribe(&subscriber_, &on_callback, nullptr); result != CUPTI_SUCCESS) {
     subscriber_ = nullptr;
     callbacks_taken_ = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     if (!callbacks_taken_ || !cuda::profilers_in_environment().empty()) throw CuptiError("cuptiSubscribe", result);
     return;
   }
-  watched_.reserve(kGraphCallbacks.size());
-  for (const auto callback : kGraphCallbacks) {
-    if (api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback) == CUPTI_SUCCESS) {
-      watched_.push_back(callback);
-    }
+  graphs_watched_ = watch_graphs();
+  launches_watched_ = !calls_missed_ && watch_launches();
+  if (!graphs_watched_ && !launches_watched_) api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr));
+}
+
+bool Tracer::watch_graphs() {
+  return api_.cuptiGetGraphNodeId != nullptr && std::ranges::all_of(kGraphCallbacks, [&](const auto callback) {
+           return api_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback) == CUPTI_SUCCESS;
+         });
+}
+
+// As a launch begins CUPTI tells its correlation, and the thread's topmost id is its owner: frames that launch nothing
+// cost no call of CUPTI's, and launches no records of calls and ids.
+bool Tracer::watch_launches() {
+  if (calls_.empty()) calls_ = named_calls(api_);
+  return std::ranges::count_if(calls_, [&](const Call& call) {
+           return call.launches && api_.cuptiEnableCallback(1, subscriber_, call.domain, call.id) == CUPTI_SUCCESS;
+         }) > 0;
+}
+
+// Of calls, all are recorded from here on.
+void Tracer::enable(std::span<const CUpti_ActivityKind> kinds) {
+  for (const CUpti_ActivityKind kind : kinds) {
+    ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
+    if (std::ranges::find(enabled_, kind) == enabled_.end()) enabled_.push_back(kind);
   }
-  if (watched_.empty()) api_.cuptiUnsubscribe(std::exchange(subscriber_, nullptr));
 }
 
-void Tracer::enable() {
-  enabled_.reserve(kLaunches.size() + kTheirIds.size());
-  const auto each = [this](const auto& kinds) {
-    for (const CUpti_ActivityKind kind : kinds) {
-      ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
-      enabled_.push_back(kind);
-    }
-  };
-  each(kLaunches);
-  if (recorded_ == Recorded::launches) return;
-  each(kTheirIds);
-  skip_calls_that_launch_nothing();
+void Tracer::disable_calls() {
+  for (const CUpti_ActivityKind kind : kCalls) {
+    if (api_.cuptiActivityDisable(kind) == CUPTI_SUCCESS) std::erase(enabled_, kind);
+  }
 }
 
-// If the library cannot, more is recorded than is needed. Enabling the kinds again undoes it.
+// Where launches cannot be watched, their records bring the ids. Enabling the kinds again undoes this.
 void Tracer::skip_calls_that_launch_nothing() {
-  if (api_.cuptiActivityEnableRuntimeApi != nullptr) {
-    for (const auto call : kIdleRuntimeCalls) api_.cuptiActivityEnableRuntimeApi(call, 0);
-  }
-  if (api_.cuptiActivityEnableDriverApi != nullptr) {
-    for (const auto call : kIdleDriverCalls) api_.cuptiActivityEnableDriverApi(call, 0);
+  if (calls_.empty()) calls_ = named_calls(api_);
+  for (const Call& call : calls_) {
+    const auto enable_one = call.domain == CUPTI_CB_DOMAIN_DRIVER_API ? api_.cuptiActivityEnableDriverApi
+                                                                      : api_.cuptiActivityEnableRuntimeApi;
+    if (!call.launches && enable_one != nullptr) enable_one(call.id, 0);
   }
 }
 
@@ -295,11 +294,16 @@ DeviceTrace Tracer::stop() {
              "another profiler (torch.profiler, for one) began within this trace and took its records: kernels from "
              "then on are missing");
   }
-  const bool graphs_watched = watched_.size() == kGraphCallbacks.size();
   release(trace.notes);
   all.tracing = false;
   if (!clock_held) throw CollectorError(kOtherClock, kOneAtATime);
-  add_received(std::move(received), {all.graphs, graphs_watched}, trace);
+  const std::int64_t of_no_call = add_received(std::move(received), {all.graphs, graphs_watched_}, trace);
+  if (recorded_ == Recorded::all && of_no_call > 0) {
+    calls_missed_ = true;
+    add_note(trace.notes, "launches-misplaced",
+             "CUPTI did not tell of the calls that launched " + std::to_string(of_no_call) +
+                 " kernels and copies: they belong to no module here; further runs in this process record all calls");
+  }
   if (callbacks_taken_) add_note(trace.notes, "cupti-shared", kCallbacksTaken);
   if (const std::int64_t refused = all.ids.refused(); refused > 0) {
     add_note(
@@ -310,14 +314,18 @@ DeviceTrace Tracer::stop() {
   return trace;
 }
 
-// Makes the last call under an id that no other call has: if its record does not come back, another client has the
+// Records the last call, under an id that no other call has: if its record does not come back, another client has the
 // records. Returns whether the record can be expected.
 bool Tracer::wait_at_the_end(DeviceTrace& trace) {
-  const bool has_ids = recorded_ == Recorded::all;
-  LaunchIds& ids = shared().ids;
-  ids.clear_this_thread();
-  const std::int64_t refused = ids.refused();
-  if (has_ids) ids.push(kLastLaunch, LaunchLevel::op);
+  shared().ids.clear_this_thread();
+  bool asked = false;
+  try {
+    if (recorded_ == Recorded::all) {
+      enable(kCalls);
+      asked = api_.cuptiActivityPushExternalCorrelationId(kOurIds, kLastLaunch) == CUPTI_SUCCESS;
+    }
+  } catch (const CuptiError&) {  // it is not known then
+  }
   bool waited = true;
   try {
     synchronize_();
@@ -325,8 +333,9 @@ bool Tracer::wait_at_the_end(DeviceTrace& trace) {
     add_note(trace.notes, "device-lost", std::string(error.what()) + "; kernel times are those recorded until then");
     waited = false;
   }
-  if (has_ids) ids.pop(LaunchLevel::op);
-  return has_ids && waited && ids.refused() == refused;
+  std::uint64_t last = 0;
+  if (asked) api_.cuptiActivityPopExternalCorrelationId(kOurIds, &last);
+  return asked && waited;
 }
 
 void Tracer::flush(DeviceTrace& trace) {
@@ -352,9 +361,6 @@ void Tracer::release(std::vector<Note>& notes) {
   const auto check = [&](std::string_view what, CUptiResult result) {
     if (result != CUPTI_SUCCESS) add_note(notes, "cupti-failed", failed(what, result));
   };
-  for (const auto callback : std::exchange(watched_, {})) {
-    check("end a callback", api_.cuptiEnableCallback(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, callback));
-  }
   const auto enabled = std::exchange(enabled_, {});
   for (const auto kind : enabled) check("end recording", api_.cuptiActivityDisable(kind));
   // The inbox is closed: what was recorded between the last flush and now is thrown away, not kept for the next trace.

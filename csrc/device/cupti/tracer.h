@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/device_data.h"
 #include "device/cupti/activity_inbox.h"
 #include "device/cupti/api.h"
+#include "device/cupti/launch_calls.h"
 #include "device/interface/collector.h"
 
 namespace roofprof::cupti {
@@ -61,8 +63,11 @@ class Tracer {
 
  private:
   void begin();
-  void watch_graphs();
-  void enable();
+  void subscribe();
+  bool watch_graphs();
+  bool watch_launches();
+  void enable(std::span<const CUpti_ActivityKind> kinds);
+  void disable_calls();
   void skip_calls_that_launch_nothing();
   std::int64_t now() const;
   bool wait_at_the_end(DeviceTrace& trace);
@@ -75,10 +80,13 @@ class Tracer {
   bool tracing_ = false;
   Recorded recorded_ = Recorded::all;
   TraceClock clock_;
-  CUpti_SubscriberHandle subscriber_ = nullptr;  // held while graphs are watched
+  CUpti_SubscriberHandle subscriber_ = nullptr;  // held while something is watched
   bool callbacks_taken_ = false;                 // by another subscriber
+  bool graphs_watched_ = false;
+  bool launches_watched_ = false;  // else CUPTI gets the ids, and records calls with them
+  bool calls_missed_ = false;      // kernels came of calls that were not known to launch: all are recorded from then on
+  std::vector<Call> calls_;        // looked up once
   std::vector<CUpti_ActivityKind> enabled_;
-  std::vector<CUpti_CallbackIdResource> watched_;  // of graphs
   std::int64_t start_ns_ = 0;
 };
 

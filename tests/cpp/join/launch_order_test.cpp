@@ -161,17 +161,21 @@ TEST(LaunchOrder, IdsOfLaunchesBeginAgainAfterTheLargest) {
   EXPECT_EQ(owners(observed, other), "a=10 b=11");
 }
 
-TEST(LaunchOrder, WhoHasTheKernelsOfGraphsIsSaidOfTheObservedCall) {
+TEST(LaunchOrder, WhatIsSaidOfOwnersIsOfTheObservedCall) {
   Call observed;
   observed.kernel("a");
   add_note(observed.trace.notes, "graph-launches", "1 belongs to the module that captured it");
-  add_note(observed.trace.notes, "cupti-shared", "of the observed call alone");
+  add_note(observed.trace.notes, "kernels-missing", "of the observed call alone");
+  add_note(observed.trace.notes, "launches-misplaced", "1 belongs to no module");
+  add_note(observed.trace.notes, "cupti-shared", "captures were not watched");
   auto alone = observed.alone();
   alone.notes.clear();
   add_note(alone.notes, "graph-launches", "1 belongs to the module that launched it");
   const auto found = with_owners_of(observed.trace, alone);
-  ASSERT_EQ(found->notes.size(), 1U);
+  ASSERT_EQ(found->notes.size(), 3U);
   EXPECT_EQ(found->notes[0].text, "1 belongs to the module that captured it");
+  EXPECT_EQ(found->notes[1].text, "1 belongs to no module");
+  EXPECT_EQ(found->notes[2].text, "captures were not watched");
 }
 
 }  // namespace

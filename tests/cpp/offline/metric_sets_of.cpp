@@ -1,7 +1,8 @@
-// Prints, as JSON, what each chip of a libcupti's makes of our metric sets: metric_sets_of LIBCUPTI; or the values in a
-// counter image that was saved on a device (tests/gpu/raw): metric_sets_of LIBCUPTI FOLDER. Works without a driver or
-// device, by the host half of CUPTI's profiler; a process of its own, as torch has another libcupti loaded.
-// tests/python/collect/test_metric_sets.py says what must come out.
+// Prints, as JSON, what each chip of a libcupti's makes of our metric sets, and the numbers of CUDA's functions that
+// launch by the names that it gives: metric_sets_of LIBCUPTI; or the values in a counter image that was saved on a
+// device (tests/gpu/raw): metric_sets_of LIBCUPTI FOLDER. Works without a driver or device, by the host half of CUPTI's
+// profiler; a process of its own, as torch has another libcupti loaded. tests/python/collect/test_metric_sets.py says
+// what must come out.
 
 #include <dlfcn.h>
 
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/cupti/launch_calls.h"
 #include "device/cupti/metric_sets.h"
 
 namespace roofprof::cupti {
@@ -128,6 +130,14 @@ std::string errors_text(const Api& api, const Properties& properties) {
   return list(codes, [](const auto& entry) { return in_quotes(entry.first) + ": " + std::to_string(entry.second); });
 }
 
+std::string launches_text(const Api& api, CUpti_CallbackDomain domain) {
+  std::vector<Call> launches;
+  for (const Call& call : named_calls(api)) {
+    if (call.domain == domain && call.launches) launches.push_back(call);
+  }
+  return list(launches, [](const Call& call) { return std::to_string(call.id); });
+}
+
 std::vector<std::uint8_t> bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot read " + path);
@@ -166,7 +176,9 @@ void print(const std::string& path, const std::string& image) {
   std::uint32_t version = 0;
   ROOFPROF_CUPTI(api, cuptiGetVersion, &version);
   const Properties properties(library);
-  std::cout << "{\"version\": " << version << ",\n \"errors\": {" << errors_text(api, properties)
+  std::cout << "{\"version\": " << version << ",\n \"launches\": {\"runtime\": ["
+            << launches_text(api, CUPTI_CB_DOMAIN_RUNTIME_API) << "], \"driver\": ["
+            << launches_text(api, CUPTI_CB_DOMAIN_DRIVER_API) << "]},\n \"errors\": {" << errors_text(api, properties)
             << "},\n \"chips\": {\n"
             << list(supported_chips(api), [&](const auto& chip) { return chip_text(api, chip, properties); }) << "}}\n";
 }

@@ -17,6 +17,7 @@ from acceptance.raw import RefusedError
 MEMCPY, MEMSET, DRIVER, RUNTIME, CONCURRENT_KERNEL, MEMCPY2, EXTERNAL_CORRELATION = 1, 2, 4, 5, 10, 22, 39
 _CUSTOM2 = 5  # the kind of external ids that roofprof uses, and torch.profiler does not
 _FORCED = 1
+_DRIVER_API, _RUNTIME_API = 1, 2  # of cupti_callbacks.h
 _BUFFER = 8 << 20
 
 _REQUESTED = ctypes.CFUNCTYPE(
@@ -77,6 +78,22 @@ class Records:
         finally:
             for kind in kinds:
                 self._ask("cuptiActivityDisable", kind)
+
+    @contextlib.contextmanager
+    def told_of_launches(self) -> Iterator[None]:
+        """CUPTI calls back as each launch begins and ends in here; what it calls is C's abs, which does nothing."""
+        subscriber, name = ctypes.c_void_p(), ctypes.c_char_p()
+        self._ask("cuptiSubscribe", ctypes.byref(subscriber), ctypes.CDLL(None).abs, None)
+        try:
+            for domain in (_RUNTIME_API, _DRIVER_API):
+                number = 1
+                while not self._cupti.cuptiGetCallbackName(domain, number, ctypes.byref(name)):
+                    if any(word in (name.value or b"") for word in (b"Launch", b"Memcpy", b"Memset")):
+                        self._ask("cuptiEnableCallback", 1, subscriber, domain, number)
+                    number += 1
+            yield
+        finally:
+            self._ask("cuptiUnsubscribe", subscriber)
 
     def taken(self) -> dict[int, int]:
         """How many records of each kind came since the last question."""

@@ -27,7 +27,8 @@ from acceptance.models import Chain, resnet
 ROUNDS = 7
 OBSERVED = 1.05  # the aim: a timed call of run() over a bare one
 
-# Each with all before it.
+# Each with all before it. A timed call of run() has kernels, copies and fills; an observed one is told of launches
+# besides, or has all kinds where another client has CUPTI's callbacks.
 KINDS = {
     "nothing": (),
     "kernels": (CONCURRENT_KERNEL,),
@@ -36,6 +37,8 @@ KINDS = {
     "calls of the driver": (DRIVER,),
     "ids": (EXTERNAL_CORRELATION,),
 }
+LAUNCHES = KINDS["kernels"] + KINDS["copies and fills"]
+TOLD = "copies and fills, and told of launches"
 
 
 class Numbered(nn.Module):
@@ -63,13 +66,14 @@ def seconds_of(machine: Machine, call: Callable[[], object]) -> float:
 
 def check_kinds(part: Part, machine: Machine, label: str, call: Callable[[], object], records: Records) -> None:
     """Seconds of the call with more and more kinds recorded, in turns; the records that came; both for each launch."""
-    taken: dict[str, list[float]] = {name: [] for name in KINDS}
+    names = (*KINDS, TOLD)
+    taken: dict[str, list[float]] = {name: [] for name in names}
     came: dict[str, dict[int, int]] = {}
     for turn in range(machine.size(ROUNDS, 1) + 1):  # the first one warms up
         kinds: tuple[int, ...] = ()
-        for name, more in KINDS.items():
-            kinds += more
-            with records.of(kinds) if kinds else nullcontext():
+        for name in names:
+            kinds = LAUNCHES if name == TOLD else kinds + KINDS[name]
+            with records.of(kinds), records.told_of_launches() if name == TOLD else nullcontext():
                 seconds = seconds_of(machine, call)
             came[name] = records.taken()
             if turn:
@@ -81,7 +85,7 @@ def check_kinds(part: Part, machine: Machine, label: str, call: Callable[[], obj
     extra = {
         name: 1e6
         * statistics.median([with_ - plain for with_, plain in zip(taken[name], taken["nothing"], strict=True)])
-        for name in KINDS
+        for name in names
     }
     part.fact(
         f"{label}: what records cost",

@@ -373,6 +373,7 @@ def test_what_observing_costs_is_asked_of_the_stand_ins(tmp_path):
     assert set(came["kernels"]) == {kernels}
     assert set(came["calls of the runtime"]) == {kernels, calls}
     assert ids not in came["calls of the driver"]
+    assert set(came["copies and fills, and told of launches"]) == {kernels}
     with tarfile.open(tmp_path / "recorded.tar.gz") as packed:
         kept = {Path(name).name for name in packed.getnames()}
         member = packed.extractfile("recorded/simulated_bare_resnet50.json")

@@ -89,6 +89,34 @@ def test_it_is_cupti_13_0(resolved):
     assert 130000 <= resolved["version"] < 130100
 
 
+def test_the_functions_that_launch_are_known_by_the_names_that_it_gives(resolved):
+    # Numbers of cupti_runtime_cbid.h and cupti_driver_cbid.h.
+    launches = {
+        "runtime": {
+            "cudaLaunchKernel": 211,
+            "__cudaLaunchKernel": 505,  # that nvcc 13 makes launches of
+            "cudaLaunchKernelExC": 430,
+            "cudaMemcpyAsync": 41,
+            "cudaMemsetAsync": 51,
+            "cudaGraphLaunch": 311,
+        },
+        "driver": {
+            "cuLaunchKernel": 307,
+            "cuLaunchKernelEx": 652,
+            "cuMemcpyDtoDAsync": 281,
+            "cuMemsetD8Async": 216,
+            "cuGraphLaunch": 514,
+        },
+    }
+    others = {
+        "runtime": {"cudaGetDevice": 17, "cudaMalloc": 20, "cudaEventRecord": 135, "cudaStreamWaitEvent": 147},
+        "driver": {"cuCtxSynchronize": 17, "cuEventRecord": 119, "cuMemAlloc": 243},
+    }
+    for api, numbers in resolved["launches"].items():
+        assert set(launches[api].values()) <= set(numbers)
+        assert not set(others[api].values()) & set(numbers)
+
+
 def test_every_chip_is_one_that_is_expected(resolved):
     assert sorted(resolved["chips"]) == sorted(DISCRETE + INTEGRATED + BEFORE_TURING)
     # Xavier's GPU is listed and not supported; Volta is, though CUDA 13 runs on neither.

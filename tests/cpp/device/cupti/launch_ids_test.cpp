@@ -44,7 +44,7 @@ Api counting_api() {
 TEST(LaunchIdsTest, PushAndPopAllocateNothing) {
   const Api api = counting_api();
   LaunchIds ids;
-  ids.begin(api);
+  ids.begin(api, /*passed_on=*/true);
   ids.push(1, LaunchLevel::op);  // the thread's own stack comes to be
   ids.pop(LaunchLevel::op);
   const long long before = allocations;
@@ -59,17 +59,31 @@ TEST(LaunchIdsTest, PushAndPopAllocateNothing) {
   EXPECT_EQ(deepest, 2);
 }
 
+TEST(LaunchIdsTest, WhereLaunchesAreWatchedCuptiIsNotAsked) {
+  const Api api;  // has no function
+  LaunchIds ids;
+  ids.begin(api, /*passed_on=*/false);
+  ids.push(5, LaunchLevel::module);
+  ids.push(6, LaunchLevel::op);
+  EXPECT_EQ(ids.current(), 6U);
+  ids.pop(LaunchLevel::op);
+  EXPECT_EQ(ids.current(), 5U);
+  ids.clear_this_thread();
+  EXPECT_EQ(ids.current(), kNoLaunch);
+  EXPECT_EQ(ids.refused(), 0);
+}
+
 TEST(LaunchIdsTest, TheTopmostIsKnown) {
   const Api api = counting_api();
   LaunchIds ids;
-  ids.begin(api);
+  ids.begin(api, /*passed_on=*/true);
   EXPECT_EQ(ids.current(), kNoLaunch);
   ids.push(5, LaunchLevel::module);
   ids.push(6, LaunchLevel::op);
   EXPECT_EQ(ids.current(), 6U);
   ids.pop(LaunchLevel::op);
   EXPECT_EQ(ids.current(), 5U);
-  ids.begin(api);  // another trace
+  ids.begin(api, /*passed_on=*/true);  // another trace
   EXPECT_EQ(ids.current(), kNoLaunch);
   ids.push(7, LaunchLevel::op);
   EXPECT_EQ(depth, 1) << "what the last trace left was popped";

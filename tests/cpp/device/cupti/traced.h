@@ -28,6 +28,22 @@ class Under {
   LaunchLevel level_;
 };
 
+// Has CUPTI's only subscription, as torch's profiler up to torch 2.14 after its first use.
+class OtherSubscriber {
+ public:
+  explicit OtherSubscriber(const Api& api) : api_(api) {
+    const auto nothing = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {};
+    EXPECT_EQ(api_.cuptiSubscribe(&subscriber_, nothing, nullptr), CUPTI_SUCCESS);
+  }
+  ~OtherSubscriber() { api_.cuptiUnsubscribe(subscriber_); }
+  OtherSubscriber(const OtherSubscriber&) = delete;
+  OtherSubscriber& operator=(const OtherSubscriber&) = delete;
+
+ private:
+  const Api& api_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+};
+
 class Traced : public WithFakes {
  protected:
   void TearDown() override {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "device/cupti/traced.h"
 
@@ -46,9 +47,7 @@ INSTANTIATE_TEST_SUITE_P(AnyFunction, Starting,
                                          Step{"cuptiGetTimestamp", 0}));
 
 TEST_F(Failing, ASecondClientIsToldApart) {
-  CUpti_SubscriberHandle other = nullptr;
-  const auto nothing = [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {};
-  ASSERT_EQ(api().cuptiSubscribe(&other, nothing, nullptr), CUPTI_SUCCESS);
+  std::optional<OtherSubscriber> other(api());
   setenv("NV_NSIGHT_INJECTION_PORT_BASE", "49152", 1);
   Tracer traced = tracer();
   const std::string message = message_of<CollectorError>([&] { traced.start(); });
@@ -57,7 +56,7 @@ TEST_F(Failing, ASecondClientIsToldApart) {
   EXPECT_EQ(fake_live("subscriber"), 1) << "the other's session goes on";
   EXPECT_EQ(fake_live("activity_kind"), 0);
   EXPECT_EQ(fake_calls("cuptiActivityRegisterCallbacks"), 0) << "the other's callbacks stay";
-  api().cuptiUnsubscribe(other);
+  other.reset();
   expect_usable(traced);
 }
 
@@ -73,8 +72,8 @@ TEST_F(Failing, ASecondTracerDoesNotDisturbTheFirst) {
 }
 
 TEST_F(Failing, OptionalFunctionsMayFail) {
-  for (const char* function : {"cuptiEnableCallback", "cuptiActivityEnableRuntimeApi", "cuptiActivityEnableDriverApi",
-                               "cuptiActivityGetNumDroppedRecords"}) {
+  for (const char* function : {"cuptiEnableCallback", "cuptiGetCallbackName", "cuptiActivityEnableRuntimeApi",
+                               "cuptiActivityEnableDriverApi", "cuptiActivityGetNumDroppedRecords"}) {
     fake_fail(function, CUPTI_ERROR_NOT_INITIALIZED, 0);
   }
   Tracer traced = tracer();
@@ -160,6 +159,7 @@ TEST_F(Failing, WhatCannotBeSwitchedOffIsSaidAndTheRestIs) {
 }
 
 TEST_F(Failing, RefusedIdsAreSaidAndTheirPopsLeftOut) {
+  std::optional<OtherSubscriber> other(api());
   Tracer traced = tracer();
   traced.start();
   LaunchMarker* marker = traced.marker();
@@ -172,6 +172,7 @@ TEST_F(Failing, RefusedIdsAreSaidAndTheirPopsLeftOut) {
   const DeviceTrace trace = traced.stop();
   EXPECT_EQ(only(trace).launch, 7U) << "the module's own id was not popped";
   EXPECT_NE(all_notes(trace).find("1 launch ids were refused"), std::string::npos) << all_notes(trace);
+  other.reset();
 }
 
 TEST_F(Failing, ATracerThatGoesEndsItsTrace) {

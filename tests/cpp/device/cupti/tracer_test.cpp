@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <thread>
-
 #include "device/cupti/traced.h"
 
 namespace roofprof::cupti {
@@ -12,33 +10,6 @@ namespace {
 using testing::Test;
 
 class Tracing : public Traced {};
-
-TEST_F(Tracing, KernelsComeBackUnderTheIdsTheyWereLaunchedUnder) {
-  Tracer traced = tracer();
-  EXPECT_EQ(traced.marker(), nullptr);
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  ASSERT_NE(marker, nullptr);
-  {
-    const Under module(marker, 7, LaunchLevel::module);
-    fake_kernel("before_op", 0, 7, 100);
-    {
-      const Under op(marker, 8);
-      fake_kernel("in_op", 0, 7, 200);
-      const Under inner(marker, 9);
-      fake_kernel("innermost", 0, 7, 300);
-    }
-    fake_kernel("after_op", 0, 7, 400);
-  }
-  fake_kernel("outside", 0, 7, 500);
-  const DeviceTrace trace = traced.stop();
-
-  EXPECT_EQ(places(trace), (std::map<std::string, LaunchId>{
-                               {"before_op", 7}, {"in_op", 8}, {"innermost", 9}, {"after_op", 7}, {"outside", 0}}));
-  EXPECT_EQ(trace.dropped + trace.incomplete + trace.foreign, 0);
-  EXPECT_TRUE(trace.notes.empty()) << all_notes(trace);
-  EXPECT_EQ(traced.marker(), nullptr);
-}
 
 TEST_F(Tracing, LaunchesAloneHaveTimesAndNoIds) {
   Tracer traced = tracer();
@@ -190,125 +161,6 @@ TEST_F(Tracing, CopiesBetweenDevicesAndFills) {
   EXPECT_EQ(trace.records[1].to, Memory::device);
   EXPECT_EQ(trace.records[0].launch, 3U);
   EXPECT_EQ(trace.records[1].launch, 3U);
-}
-
-TEST_F(Tracing, IdsOfOthersAreNotOurs) {
-  Tracer traced = tracer();
-  traced.start();
-  api().cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 55);
-  api().cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, 56);
-  fake_kernel("theirs", 0, 7, 1);
-  {
-    const Under op(traced.marker(), 3);
-    fake_kernel("ours", 0, 7, 1);
-  }
-  std::uint64_t last = 0;
-  api().cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
-  EXPECT_EQ(last, 55U) << "their stack is as they left it";
-  api().cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, &last);
-  EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"theirs", 0}, {"ours", 3}}));
-}
-
-TEST_F(Tracing, EachThreadHasItsOwnIds) {
-  constexpr int kThreads = 8;
-  constexpr int kLaunches = 200;
-  fake_set("activity_room", 1000);  // many buffers, given back by whichever thread fills them
-  Tracer traced = tracer();
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  const Under main(marker, 99);
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t <= kThreads; ++t) {
-    threads.emplace_back([=] {
-      const std::string name = "of_thread_" + std::to_string(t);
-      for (int i = 0; i < kLaunches; ++i) {
-        const Under module(marker, t * 1000);
-        const Under op(marker, t);
-        fake_kernel(name.c_str(), 0, t, 10);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const DeviceTrace trace = traced.stop();
-  ASSERT_EQ(trace.records.size(), static_cast<std::size_t>(kThreads * kLaunches));
-  for (const KernelRecord& record : trace.records) {
-    EXPECT_EQ(record.launch, record.stream);
-    EXPECT_EQ(trace.names.at(record.name), "of_thread_" + std::to_string(record.stream));
-  }
-  EXPECT_GT(fake_calls("cuptiActivityFlushAll"), 0);
-}
-
-TEST_F(Tracing, PopsOfNothingAndLeftOversDoNoHarm) {
-  Tracer traced = tracer();
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  marker->pop(LaunchLevel::op);
-  marker->pop(LaunchLevel::module);
-  fake_kernel("outside", 0, 7, 1);
-  marker->push(5, LaunchLevel::op);  // never popped, on this thread and on another that lives on
-  std::thread other([&] { marker->push(6, LaunchLevel::op); });
-  other.join();
-  EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"outside", 0}}));
-
-  traced.start();
-  fake_kernel("next_trace", 0, 7, 1);
-  EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"next_trace", 0}}));
-  std::uint64_t last = 0;
-  EXPECT_EQ(api().cuptiActivityPopExternalCorrelationId(kOurIds, &last), CUPTI_ERROR_QUEUE_EMPTY);
-}
-
-// A thread that was inside of a scope when a trace ended, and is there no more in the next.
-TEST_F(Tracing, AThreadsLeftOversEndAtItsNextId) {
-  Tracer traced = tracer();
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  std::thread worker;
-  std::atomic<int> step = 0;
-  worker = std::thread([&] {
-    marker->push(5, LaunchLevel::module);
-    marker->push(6, LaunchLevel::op);
-    step = 1;
-    while (step < 2) std::this_thread::yield();
-    {
-      const Under op(marker, 3);
-      fake_kernel("inside", 0, 7, 1);
-    }
-    fake_kernel("outside", 0, 7, 1);
-  });
-  while (step < 1) std::this_thread::yield();
-  traced.stop();
-  traced.start();
-  step = 2;
-  worker.join();
-  EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"inside", 3}, {"outside", 0}}));
-}
-
-TEST_F(Tracing, WhatNestsTooDeepBelongsToTheDeepestKept) {
-  Tracer traced = tracer();
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  for (LaunchId id = 1; id <= 300; ++id) marker->push(id, LaunchLevel::module);
-  fake_kernel("deep", 0, 7, 1);
-  for (int i = 0; i < 299; ++i) marker->pop(LaunchLevel::module);
-  fake_kernel("shallow", 0, 7, 1);
-  marker->pop(LaunchLevel::module);
-  fake_kernel("outside", 0, 7, 1);
-  EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"deep", 128}, {"shallow", 1}, {"outside", 0}}));
-}
-
-TEST_F(Tracing, CallsThatLaunchNothingAreSkippedWhereTheLibraryCan) {
-  Tracer traced = tracer();
-  traced.start();
-  EXPECT_GT(fake_live("skipped_call"), 10);
-  traced.stop();
-
-  Api older = api();
-  older.cuptiActivityEnableRuntimeApi = nullptr;
-  older.cuptiActivityEnableDriverApi = nullptr;
-  Tracer without(older, [] {});
-  without.start();
-  fake_kernel("k", 0, 7, 1);
-  EXPECT_EQ(without.stop().records.size(), 1U);
 }
 
 }  // namespace

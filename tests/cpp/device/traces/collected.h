@@ -83,6 +83,7 @@ struct Delivery {
   bool on_its_own_thread = false;  // not on one that launches
   std::size_t buffer_bytes = std::size_t{1} << 20;
   long long drop_every = 0;  // n: every n-th kernel, copy or fill has no room
+  bool by_ids = false;       // another client has the callbacks
 };
 
 // One step of the recorded program.
@@ -218,8 +219,12 @@ inline DeviceTrace collected(const std::vector<kineto::HostEvent>& host, const D
   std::ranges::stable_sort(moments, {}, &Moment::at_ns);
 
   advance_to(device.start_ns);
-  cupti::Tracer tracer(cupti::api(), [] { cuda::synchronize_all(cuda::driver()); },
-                       {.buffer_bytes = delivery.buffer_bytes});
+  const cupti::Api& api = cupti::api();
+  CUpti_SubscriberHandle other = nullptr;
+  if (delivery.by_ids) {
+    api.cuptiSubscribe(&other, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr);
+  }
+  cupti::Tracer tracer(api, [] { cuda::synchronize_all(cuda::driver()); }, {.buffer_bytes = delivery.buffer_bytes});
   tracer.start();
   LaunchMarker& marker = *tracer.marker();
   const auto make = [&](const Moment& moment) {

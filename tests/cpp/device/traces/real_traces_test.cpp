@@ -68,7 +68,7 @@ TEST_P(RealTraces, TheCollectorSaysWhatTheImportSays) {
   const auto observed = kineto::trace_record(trace, costs);
   const Delivery of_13_1;
   const Delivery of_12{.room = 300, .kernel_bytes = 208, .copy_bytes = 80, .on_its_own_thread = true};
-  const Delivery backwards{.room = 4096, .kernel_bytes = 216, .reversed = true, .buffer_bytes = 8192};
+  const Delivery backwards{.room = 4096, .kernel_bytes = 216, .reversed = true, .buffer_bytes = 8192, .by_ids = true};
   expect_same_by({of_13_1, of_12, backwards}, trace, observed);
 
   // The same with kernels that were launched before the trace and that the import leaves out: nobody saw their call.

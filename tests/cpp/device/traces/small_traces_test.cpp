@@ -23,7 +23,8 @@ constexpr std::int64_t kUs = 1000;
 class SmallTraces : public WithFakes {
  protected:
   // Returns the report of the collector's trace.
-  static Report same(const TraceText& text, const std::vector<Delivery>& deliveries = {{}, {.reversed = true}}) {
+  static Report same(const TraceText& text,
+                     const std::vector<Delivery>& deliveries = {{}, {.reversed = true}, {.by_ids = true}}) {
     const auto trace = text.trace();
     const auto observed = testing::observed_of(text);
     expect_same_by(deliveries, trace, observed);

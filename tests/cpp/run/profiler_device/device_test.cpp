@@ -268,6 +268,31 @@ TEST_F(OnASimulatedGpu, AFurtherCallThatRaisesLeavesTheTimesOfThoseBefore) {
   EXPECT_EQ(notes_with(report, "tired"), 1);
 }
 
+// Ops and modules that launch nothing cost no call of CUPTI's.
+TEST_F(OnASimulatedGpu, CuptiIsAskedNoMoreWhereMoreOpsRun) {
+  struct ViewsImpl : torch::nn::Module {
+    explicit ViewsImpl(int number) : views(number), relu(register_module("relu", torch::nn::ReLU())) {}
+    at::Tensor forward(at::Tensor x) {
+      for (int i = 0; i < views; ++i) x = x.t();
+      return relu(x);
+    }
+    int views;
+    torch::nn::ReLU relu;
+  };
+  const KernelsOfOps bound(kernels());
+  const torch::NoGradGuard no_grad;
+  const auto calls_with = [](int views) {
+    ViewsImpl model(views);
+    const auto before = fake_calls("cupti*");
+    const Report report = RooflineProfiler(model, on_the_gpu()).run(torch::rand({4, 16}));
+    EXPECT_EQ(report.row("relu").time_ns, kRelu) << all_notes(report);
+    return fake_calls("cupti*") - before;
+  };
+  calls_with(0);  // what is looked up once
+  const auto with_none = calls_with(0);
+  EXPECT_EQ(calls_with(500), with_none);
+}
+
 TEST_F(OnASimulatedGpu, OtherDevicesAndTheCpuAskNothingOfIt) {
   const auto model = mlp();
   auto options = on_the_gpu();
