@@ -2,7 +2,7 @@
 // and NVML: what it puts together, in which order and words.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,11 +40,14 @@ class GpuRoofs : public WithFakes {
     facts.sm_count = 132;
     facts.clock_hz = 1'980'000'000;
     facts.l2_bytes = kCache;
-    return {
-        .peaks = {.device = c10::kCPU, .timer = timer, .budget = Seconds(3), .sides = {64}, .with_convolution = false},
-        .facts = facts,
-        .array_bytes = std::int64_t{8} << 20,
-        .link_bytes = std::int64_t{2} << 20};
+    return {.peaks = {.device = c10::kCPU,
+                      .timer = timer,
+                      .budget = Seconds(3),
+                      .shapes = {{64, 64, 64}},
+                      .with_convolution = false},
+            .facts = facts,
+            .array_bytes = std::int64_t{8} << 20,
+            .link_bytes = std::int64_t{2} << 20};
   }
 
   MeasuredCeilings measure(const RoofOptions& options) {
@@ -124,6 +127,80 @@ TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
   EXPECT_TRUE(noted(measured, "int8: the best product reaches "));
   EXPECT_NE(roofs.compute_for(DType::int8)->provenance.method.find("its kernels are the limit"), std::string::npos);
   EXPECT_FALSE(noted(measured, "fp32: the best product"));
+}
+
+// A device whose products are a long kernel between two short ones, and whose L2 counts the bytes that it is told.
+class Told final : public DeviceCollector {
+ public:
+  Told(double bytes_of_a_range, double of_the_third) : bytes_(bytes_of_a_range), third_(of_the_third) {}
+
+  void synchronize() override {}
+  void start_tracing(Recorded recorded) override { EXPECT_EQ(recorded, Recorded::launches); }
+  LaunchMarker* marker() override { return nullptr; }
+  DeviceTrace stop_tracing() override {
+    const std::string number = std::to_string(++traces_);
+    DeviceTrace trace;
+    trace.names = {"split", "gemm " + number, "copy"};
+    trace.records = {{.name = 0, .start_ns = 0, .end_ns = 10},
+                     {.name = 1, .start_ns = 10, .end_ns = 60},
+                     {.kind = KernelKind::copy, .name = 2, .start_ns = 60, .end_ns = 600},
+                     {.name = 0, .start_ns = 600, .end_ns = 620}};
+    return trace;
+  }
+  CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) override {
+    EXPECT_EQ(request.ranges, CounterRanges::modules);
+    struct Ids final : LaunchMarker {
+      void push(LaunchId id, LaunchLevel /*level*/) noexcept override { opened.push_back(id); }
+      void pop(LaunchLevel /*level*/) noexcept override {}
+      std::vector<LaunchId> opened;
+    } ids;
+    body(&ids);
+    EXPECT_EQ(std::ssize(ids.opened), request.expected_launches);
+    CounterTrace trace;
+    for (const LaunchId id : ids.opened) {
+      trace.records.push_back({.range = id});
+      trace.records.back().values[static_cast<std::size_t>(Counter::l2_bytes)] = id == 3 ? third_ : bytes_;
+    }
+    return trace;
+  }
+
+ private:
+  double bytes_;
+  double third_;
+  int traces_ = 0;
+};
+
+TEST_F(GpuRoofs, NameTheKernelsAndHaveTheBytesThatTheL2Counts) {
+  RoofOptions told = options();
+  told.collector = [] { return std::make_unique<Told>(7e9, 9e9); };
+  const auto measured = measure(told);
+  int number = 0;
+  for (const auto& peak : measured.ceilings.compute) {
+    ASSERT_TRUE(peak.fastest);
+    EXPECT_NE(peak.fastest->shape.find(" 64x64x64 (MxKxN)"), std::string::npos) << peak.fastest->shape;
+    EXPECT_EQ(peak.fastest->kernel_name, "gemm " + std::to_string(++number));
+    EXPECT_EQ(peak.fastest->missing, "");
+  }
+  EXPECT_GE(number, 6);
+  // Each call takes a second, and one of them counts 9e9 bytes.
+  const auto* l2 = measured.ceilings.memory_level("L2");
+  ASSERT_NE(l2, nullptr);
+  EXPECT_DOUBLE_EQ(l2->counted_bytes_per_second, 9e9 / kSecondsPerCall);
+  EXPECT_NE(l2->provenance.method.find("bytes that the L2 counts: 9 GB/s"), std::string::npos) << l2->provenance.method;
+  EXPECT_EQ(measured.ceilings.memory_level("DRAM")->counted_bytes_per_second, 0);
+}
+
+TEST_F(GpuRoofs, SayWhyKernelsAndCountsAreMissing) {
+  RoofOptions refused = options();
+  refused.collector = []() -> std::unique_ptr<DeviceCollector> { throw CollectorError("no CUPTI"); };
+  const auto measured = measure(refused);
+  const auto* peak = measured.ceilings.compute_for(DType::bf16);
+  ASSERT_TRUE(peak != nullptr && peak->fastest);
+  EXPECT_EQ(peak->fastest->kernel_name, "");
+  EXPECT_EQ(peak->fastest->missing, "no CUPTI");
+  const auto* l2 = measured.ceilings.memory_level("L2");
+  EXPECT_EQ(l2->counted_bytes_per_second, 0);
+  EXPECT_NE(l2->provenance.method.find("bytes that the L2 counts: n/a because no CUPTI"), std::string::npos);
 }
 
 TEST_F(GpuRoofs, HaveWhatIsSustainedBesideTheBurst) {
