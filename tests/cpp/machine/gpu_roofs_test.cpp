@@ -129,56 +129,69 @@ TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
   EXPECT_FALSE(noted(measured, "fp32: the best product"));
 }
 
-// A device whose products are a long kernel between two short ones, and whose L2 counts the bytes that it is told.
-class Told final : public DeviceCollector {
+// The collector of the simulated GPU. What is measured runs on the CPU, so this launches in its place: in a trace a
+// long kernel and a longer copy between short ones, in each range a kernel with known bytes of the L2, and after it
+// another one, which is of no range.
+class Launching final : public DeviceCollector {
  public:
-  Told(double bytes_of_a_range, double of_the_third) : bytes_(bytes_of_a_range), third_(of_the_third) {}
-
-  void synchronize() override {}
-  void start_tracing(Recorded recorded) override { EXPECT_EQ(recorded, Recorded::launches); }
-  LaunchMarker* marker() override { return nullptr; }
-  DeviceTrace stop_tracing() override {
-    const std::string number = std::to_string(++traces_);
-    DeviceTrace trace;
-    trace.names = {"split", "gemm " + number, "copy"};
-    trace.records = {{.name = 0, .start_ns = 0, .end_ns = 10},
-                     {.name = 1, .start_ns = 10, .end_ns = 60},
-                     {.kind = KernelKind::copy, .name = 2, .start_ns = 60, .end_ns = 600},
-                     {.name = 0, .start_ns = 600, .end_ns = 620}};
-    return trace;
+  void synchronize() override { inner_->synchronize(); }
+  LaunchMarker* marker() override { return inner_->marker(); }
+  void start_tracing(Recorded recorded) override {
+    inner_->start_tracing(recorded);
+    const std::string product = "gemm" + std::to_string(++traces_);
+    fake_kernel("split", 0, 0, 10);
+    fake_kernel(product.c_str(), 0, 0, 50);
+    FakeLaunch copy{};
+    copy.kind = FAKE_COPY;
+    copy.duration_ns = 500;
+    fake_launch(&copy);
+    fake_kernel("split", 0, 0, 20);
   }
+  DeviceTrace stop_tracing() override { return inner_->stop_tracing(); }
   CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) override {
-    EXPECT_EQ(request.ranges, CounterRanges::modules);
-    struct Ids final : LaunchMarker {
-      void push(LaunchId id, LaunchLevel /*level*/) noexcept override { opened.push_back(id); }
-      void pop(LaunchLevel /*level*/) noexcept override {}
-      std::vector<LaunchId> opened;
-    } ids;
-    body(&ids);
-    EXPECT_EQ(std::ssize(ids.opened), request.expected_launches);
-    CounterTrace trace;
-    for (const LaunchId id : ids.opened) {
-      trace.records.push_back({.range = id});
-      trace.records.back().values[static_cast<std::size_t>(Counter::l2_bytes)] = id == 3 ? third_ : bytes_;
-    }
-    return trace;
+    return inner_->count(request, [&](LaunchMarker* marker) {
+      Ranges ranges(*marker);
+      body(&ranges);
+    });
   }
 
  private:
-  double bytes_;
-  double third_;
+  class Ranges final : public LaunchMarker {
+   public:
+    explicit Ranges(LaunchMarker& inner) : inner_(inner) {}
+    void push(LaunchId id, LaunchLevel level) noexcept override {
+      inner_.push(id, level);
+      launch(id == 3 ? 9e9 : 7e9);
+    }
+    void pop(LaunchLevel level) noexcept override {
+      inner_.pop(level);
+      launch(100e9);
+    }
+
+   private:
+    static void launch(double l2_bytes) {
+      FakeLaunch kernel{};
+      kernel.name = "kernel";
+      kernel.duration_ns = 1000;
+      kernel.l2_bytes = l2_bytes;
+      fake_launch(&kernel);
+    }
+    LaunchMarker& inner_;
+  };
+
+  std::unique_ptr<DeviceCollector> inner_ = hardware_collector("cuda:0");
   int traces_ = 0;
 };
 
 TEST_F(GpuRoofs, NameTheKernelsAndHaveTheBytesThatTheL2Counts) {
-  RoofOptions told = options();
-  told.collector = [] { return std::make_unique<Told>(7e9, 9e9); };
-  const auto measured = measure(told);
+  RoofOptions asked = options();
+  asked.collector = [] { return std::make_unique<Launching>(); };
+  const auto measured = measure(asked);
   int number = 0;
   for (const auto& peak : measured.ceilings.compute) {
     ASSERT_TRUE(peak.fastest);
     EXPECT_NE(peak.fastest->shape.find(" 64x64x64 (MxKxN)"), std::string::npos) << peak.fastest->shape;
-    EXPECT_EQ(peak.fastest->kernel_name, "gemm " + std::to_string(++number));
+    EXPECT_EQ(peak.fastest->kernel_name, "gemm" + std::to_string(++number));
     EXPECT_EQ(peak.fastest->missing, "");
   }
   EXPECT_GE(number, 6);
