@@ -85,8 +85,8 @@ void add_measured(const Measured& measured, KernelRow& row) {
 
 // The longest of the times that each of its resources needs for what was counted: its operations, all types of them one
 // after the other, at their peaks, the counted bytes of DRAM at its bandwidth, and `useful_bytes`, of its op, at that
-// of the L2: what the L2 counts is requests of its tag stage, and its roof is one of useful bytes. `operations`,
-// `useful_bytes`: empty where they are not known.
+// of the L2. What the L2 counts is requests of its tag stage, and is held against a roof of the same bytes alone.
+// `operations`, `useful_bytes`: empty where they are not known.
 void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations,
               std::optional<std::int64_t> useful_bytes, const std::optional<CountedBytes>& counted,
               const Ceilings& ceilings, KernelRow& row) {
@@ -112,8 +112,12 @@ void add_roof(const std::optional<std::array<double, kDTypeCount>>& operations,
   moved.counted = counted;
   hold(*dram, counted_seconds(moved, ceilings));
   const auto* cache = ceilings.memory_level("L2");
-  if (cache != nullptr && cache->bytes_per_second > 0 && useful_bytes) {
-    hold(*cache, static_cast<double>(*useful_bytes) / cache->bytes_per_second);
+  const auto hold_cache = [&](std::optional<std::int64_t> bytes, double per_second) {
+    if (bytes && per_second > 0) hold(*cache, static_cast<double>(*bytes) / per_second);
+  };
+  if (cache != nullptr) {
+    hold_cache(useful_bytes, cache->bytes_per_second);
+    hold_cache(row.l2_bytes, cache->counted_bytes_per_second);
   }
   constexpr double kNanoseconds = 1e9;
   const double ns = longest * kNanoseconds;

@@ -23,11 +23,19 @@ void for_each_member(Of<SustainedRate>, Visitor&& visit) {
 }
 
 template <class Visitor>
+void for_each_member(Of<FastestWork>, Visitor&& visit) {
+  visit("shape", &FastestWork::shape, Written::always);
+  visit("kernel_name", &FastestWork::kernel_name, Written::unless_default);
+  visit("missing", &FastestWork::missing, Written::unless_default);
+}
+
+template <class Visitor>
 void for_each_member(Of<ComputeCeiling>, Visitor&& visit) {
   visit("dtype", &ComputeCeiling::dtype, Written::always);
   visit("operations_per_second", &ComputeCeiling::operations_per_second, Written::always);
   visit("provenance", &ComputeCeiling::provenance, Written::always);
   visit("sustained", &ComputeCeiling::sustained, Written::unless_default);
+  visit("fastest", &ComputeCeiling::fastest, Written::unless_default);
 }
 
 template <class Visitor>
@@ -36,6 +44,7 @@ void for_each_member(Of<MemoryCeiling>, Visitor&& visit) {
   visit("bytes_per_second", &MemoryCeiling::bytes_per_second, Written::always);
   visit("capacity_bytes", &MemoryCeiling::capacity_bytes, Written::always);
   visit("provenance", &MemoryCeiling::provenance, Written::always);
+  visit("counted_bytes_per_second", &MemoryCeiling::counted_bytes_per_second, Written::unless_default);
 }
 
 template <class Visitor>

@@ -60,6 +60,10 @@ std::string impossible_roof(const Ceilings& ceilings) {
     const std::string name = shown(level.level);
     auto wrong = wrong_rate(level.bytes_per_second, "bytes_per_second of " + name);
     if (!wrong.empty()) return wrong;
+    if (level.counted_bytes_per_second != 0) {
+      wrong = wrong_rate(level.counted_bytes_per_second, "counted_bytes_per_second of " + name);
+      if (!wrong.empty()) return wrong;
+    }
     if (level.capacity_bytes < 0) {
       return "capacity_bytes of " + name + " is " + std::to_string(level.capacity_bytes) + ", not 0 or more";
     }

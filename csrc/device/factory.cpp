@@ -23,8 +23,15 @@ std::unique_ptr<DeviceCollector> nvidia_collector() {
 #endif
 }
 
-std::unique_ptr<DeviceCollector> collector_of(DeviceKind kind) {
-  switch (kind) {
+const char* file_in(const char* variable) {
+  const char* path = std::getenv(variable);
+  return path != nullptr && *path != '\0' ? path : nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceCollector> hardware_collector(const std::string& device) {
+  switch (device_kind(device)) {
     case DeviceKind::nvidia:
       return nvidia_collector();
     case DeviceKind::cpu:
@@ -35,20 +42,12 @@ std::unique_ptr<DeviceCollector> collector_of(DeviceKind kind) {
   return nullptr;
 }
 
-const char* file_in(const char* variable) {
-  const char* path = std::getenv(variable);
-  return path != nullptr && *path != '\0' ? path : nullptr;
-}
-
-}  // namespace
-
 // Developers can set ROOFPROF_RECORD_DEVICE=FILE, which keeps what a GPU did, and ROOFPROF_REPLAY_DEVICE=FILE, which
 // plays it back on a machine without one.
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device) {
-  const auto kind = device_kind(device);
-  if (!has_collector(kind)) return nullptr;
+  if (!has_collector(device_kind(device))) return nullptr;
   if (const char* path = file_in("ROOFPROF_REPLAY_DEVICE")) return replaying_collector(path);
-  std::unique_ptr<DeviceCollector> collector = collector_of(kind);
+  std::unique_ptr<DeviceCollector> collector = hardware_collector(device);
   if (const char* path = file_in("ROOFPROF_RECORD_DEVICE")) return recording_collector(std::move(collector), path);
   return collector;
 }

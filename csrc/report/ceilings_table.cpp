@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/phrases.h"
@@ -147,6 +149,20 @@ std::string sustained_text(const Ceilings& ceilings) {
   return text.empty() ? "" : "over " + fixed_text(seconds, 0) + " s: " + text;
 }
 
+std::string fastest_text(const Ceilings& ceilings) {
+  std::vector<std::string> items;
+  std::map<std::string, std::string> missing;  // dtypes by the reason
+  for (const auto& peak : ceilings.compute) {
+    if (!peak.fastest) continue;
+    const auto& [shape, kernel, why] = *peak.fastest;
+    const std::string dtype(name_of(peak.dtype));
+    items.push_back(dtype + ": " + shape + (kernel.empty() ? "" : " by " + kernel));
+    if (kernel.empty()) add_item(missing[why], dtype);
+  }
+  for (const auto& [why, dtypes] : missing) items.push_back("kernels of " + dtypes + ": n/a because " + why);
+  return fmt::format("{}", fmt::join(items, "; "));
+}
+
 Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) {
   if (published != nullptr && published->empty()) published = nullptr;
   Document document;
@@ -185,6 +201,7 @@ Document ceilings_document(const Ceilings& ceilings, const Ceilings* published) 
     say("busy", "other programs used " + human_percent(ceilings.busy_share * 100) +
                     " of the processors meanwhile: these roofs may be too low");
   }
+  if (const auto fastest = fastest_text(ceilings); !fastest.empty()) say("fastest", fastest);
   if (const auto sustained = sustained_text(ceilings); !sustained.empty()) say("sustained", sustained);
   const auto is_published = [](const ComputeCeiling& peak) { return peak.provenance.source == "published"; };
   if (!ceilings.curve.empty() && ceilings.curve.provenance.source == "measured" && !ceilings.curve.provenance.spread) {

@@ -21,4 +21,8 @@ std::string ceilings_table(const Ceilings& ceilings, std::size_t width = 120, co
 // lower, at 1410 MHz and 690 W"; empty where it was not measured.
 std::string sustained_text(const Ceilings& ceilings);
 
+// Returns what gave each measured peak of a GPU: "bf16: at::mm 8192x8192x8192 (MxKxN) by sm90_gemm; fp64: ...", and why
+// kernels are not known; empty where nothing names it.
+std::string fastest_text(const Ceilings& ceilings);
+
 }  // namespace roofprof

@@ -43,15 +43,6 @@ DeviceCollector& collector_of(const std::string& device) {
   return *collector;
 }
 
-// CUPTI serves one client, and does not say when torch's profiler becomes it.
-void refuse_beside_torchs_profiler() {
-  if (torch::profiler::impl::profilerEnabled()) {
-    throw CollectorError(
-        "torch.profiler is active, and a GPU serves one profiler at a time: profile outside of its "
-        "block");
-  }
-}
-
 constexpr const char* kTorchsProfilerBegan =
     "torch.profiler began while this was profiled: both may miss kernels; let one end before the other begins";
 

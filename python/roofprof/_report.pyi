@@ -15,17 +15,24 @@ class SustainedRate:
     clock_hz: Final[float]
     power_watts: Final[float]
 
+class FastestWork:
+    shape: Final[str]
+    kernel_name: Final[str]
+    missing: Final[str]
+
 class ComputeCeiling:
     dtype: Final[str]
     operations_per_second: Final[float]
     provenance: Final[Provenance]
     sustained: Final[SustainedRate | None]
+    fastest: Final[FastestWork | None]
 
 class MemoryCeiling:
     level: Final[str]
     bytes_per_second: Final[float]
     capacity_bytes: Final[int]
     provenance: Final[Provenance]
+    counted_bytes_per_second: Final[float]
 
 class NetworkCeiling:
     """A collective takes at least latency_ns + (bytes that each rank sends) / bytes_per_second."""

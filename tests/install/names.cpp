@@ -47,9 +47,12 @@ void names_of(const Ceilings& x, const MemoryTraffic& traffic) {
       x.compute_for(DType::fp32), x.empty(), x.memory_for(1), x.memory_level(kHostLink), x.memory_roof(traffic),
       x.memory_roof(traffic, 1));
 }
-void names_of(const ComputeCeiling& x) { use(x.dtype, x.operations_per_second, x.provenance, x.sustained); }
+void names_of(const ComputeCeiling& x) { use(x.dtype, x.operations_per_second, x.provenance, x.sustained, x.fastest); }
+void names_of(const FastestWork& x) { use(x.kernel_name, x.missing, x.shape); }
 void names_of(const SustainedRate& x) { use(x.clock_hz, x.operations_per_second, x.power_watts, x.seconds); }
-void names_of(const MemoryCeiling& x) { use(x.bytes_per_second, x.capacity_bytes, x.level, x.provenance); }
+void names_of(const MemoryCeiling& x) {
+  use(x.bytes_per_second, x.capacity_bytes, x.counted_bytes_per_second, x.level, x.provenance);
+}
 void names_of(const MemoryRoof& x) { use(x.bytes_per_second, x.level, x.spread); }
 void names_of(const MemoryTraffic& x) { use(x.read_bytes, x.updated_bytes, x.write_bytes, x.footprint_bytes()); }
 void names_of(const NetworkCeiling& x) {

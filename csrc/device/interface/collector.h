@@ -60,6 +60,8 @@ class DeviceCollector {
 // Returns the collector of a device such as "cuda:0". Null for kinds of devices without one; throws CollectorError
 // where a collector should exist but cannot (no driver, no CUPTI, built without it).
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device);
+// The same, whatever developers have put in its place or around it (ROOFPROF_REPLAY_DEVICE, ROOFPROF_RECORD_DEVICE).
+std::unique_ptr<DeviceCollector> hardware_collector(const std::string& device);
 
 // One line of `roofprof doctor`.
 

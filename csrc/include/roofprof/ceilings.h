@@ -33,6 +33,14 @@ struct SustainedRate {
   bool operator==(const SustainedRate&) const = default;
 };
 
+// The product or convolution that gave a measured peak of a GPU: the fastest of those that were tried.
+struct FastestWork {
+  std::string shape;        // and how its operands are stored: "at::mm 4096x4096x4096 (MxKxN), right transposed"
+  std::string kernel_name;  // the longest kernel of a call, as the device names it
+  std::string missing;      // why that is not known; empty: it is
+  bool operator==(const FastestWork&) const = default;
+};
+
 // Peak operations per second (FLOP/s for floating dtypes) of one dtype. Of a GPU that was measured, that of the first
 // milliseconds, before its power limit or heat hold it down.
 struct ComputeCeiling {
@@ -40,6 +48,7 @@ struct ComputeCeiling {
   double operations_per_second = 0;
   Provenance provenance;
   std::optional<SustainedRate> sustained = {};
+  std::optional<FastestWork> fastest = {};
   bool operator==(const ComputeCeiling&) const = default;
 };
 
@@ -52,6 +61,9 @@ struct MemoryCeiling {
   double bytes_per_second = 0;
   std::int64_t capacity_bytes = 0;  // what the level holds; 0: without bound (DRAM)
   Provenance provenance;
+  // The most that its counter of bytes (lts__t_bytes) was seen to rise by in a second, which is more than programs ask
+  // for; 0: not counted.
+  double counted_bytes_per_second = 0;
   bool operator==(const MemoryCeiling&) const = default;
 };
 

@@ -143,7 +143,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kForPoint{0.15};  // of the cache's curve
 constexpr Seconds kForDram{1.5};
 constexpr Seconds kForLink{1.2};
-constexpr Seconds kForDtype{1.3};
+constexpr Seconds kForDtype{1.5};
 constexpr Seconds kPause{0.06};
 constexpr Seconds kSustained{1};
 constexpr Seconds kForConvolutions{20};  // from the start: the whole is to end in about thirty seconds
@@ -175,6 +175,7 @@ class RoofMeasurement {
          {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::int8, DType::fp64}) {
       compute(dtype);
     }
+    look_inside();
     note_clocks();
     note_unsteady(result_.ceilings, result_.notes);
     return std::move(result_);
@@ -308,7 +309,107 @@ class RoofMeasurement {
     result_.ceilings.compute.push_back({.dtype = dtype,
                                         .operations_per_second = peak.operations_per_second,
                                         .provenance = {"measured", peak.method, local_date(), peak.spread},
-                                        .sustained = peak.sustained});
+                                        .sustained = peak.sustained,
+                                        .fastest = FastestWork{peak.shape, {}, {}}});
+    again_.push_back(std::move(peak.again));
+  }
+
+  // Asks CUPTI, which may slow down what runs after it: so it comes last.
+  void look_inside() {
+    tell("kernels of the peaks, bytes that the L2 counts");
+    std::string why = "nothing here records kernels";
+    std::unique_ptr<DeviceCollector> collector;
+    try {
+      refuse_beside_torchs_profiler();
+      if (options_.collector) collector = options_.collector();
+    } catch (const CollectorError& error) {
+      why = error.what();
+    }
+    // Returns why there is no answer; empty: there is one.
+    const auto ask = [&](const auto& question) -> std::string {
+      if (collector == nullptr) return why;
+      try {
+        question();
+        return "";
+      } catch (const std::exception& error) {
+        return first_line_of(error.what());
+      }
+    };
+    for (std::size_t i = 0; i < again_.size(); ++i) {
+      auto& peak = result_.ceilings.compute[i];
+      peak.fastest->missing =
+          ask([&] { peak.fastest->kernel_name = longest_kernel(*collector, peak.dtype, again_[i]); });
+    }
+    for (MemoryCeiling& level : result_.ceilings.memory) {
+      if (level.level != "L2") continue;
+      const auto missing =
+          ask([&] { level.counted_bytes_per_second = counted_rate(*collector, level.capacity_bytes); });
+      level.provenance.method +=
+          "; bytes that the L2 counts: " +
+          (missing.empty() ? number_text(level.counted_bytes_per_second / 1e9) + " GB/s" : "n/a because " + missing);
+    }
+  }
+
+  static std::string longest_kernel(DeviceCollector& collector, DType dtype, const std::function<Trial()>& make) {
+    const TorchSettings settings(dtype);
+    const Trial trial = make();
+    trial.run();
+    collector.start_tracing(Recorded::launches);
+    try {
+      trial.run();
+    } catch (...) {
+      collector.stop_tracing();
+      throw;
+    }
+    const DeviceTrace trace = collector.stop_tracing();
+    const KernelRecord* longest = nullptr;
+    const auto duration = [](const KernelRecord& record) { return record.end_ns - record.start_ns; };
+    for (const KernelRecord& record : trace.records) {
+      if (record.kind != KernelKind::kernel) continue;
+      if (longest == nullptr || duration(record) > duration(*longest)) longest = &record;
+    }
+    if (longest == nullptr) throw CollectorError("no kernel of it was recorded");
+    return trace.names.at(longest->name);
+  }
+
+  // Counts the L2's own bytes in each trial of the working sets that it holds, in a second call, which finds them
+  // there. With the times that were measured before, each has a rate in these bytes. Returns the highest.
+  double counted_rate(DeviceCollector& collector, std::int64_t capacity_bytes) const {
+    struct Counted {
+      Trial trial;
+      double calls_per_second;
+    };
+    std::vector<Counted> counted;
+    for (const BandwidthPoint& point : points_) {
+      if (point.working_set_bytes > capacity_bytes) continue;
+      const auto trials = cache_trials(point.working_set_bytes, device_);
+      for (const auto& [name, mix] : kTrialMixes) {
+        const Trial& trial = *std::ranges::find(trials, name, &Trial::name);
+        counted.push_back({trial, point.*mix / trial.work});
+      }
+    }
+    const CounterRequest request{.ranges = CounterRanges::modules,
+                                 .expected_launches = std::ssize(counted),
+                                 .device = device_.is_cpu() ? std::nullopt : std::optional<int>(device_.index())};
+    const CounterTrace trace = collector.count(request, [&](LaunchMarker* marker) {
+      for (std::size_t i = 0; i < counted.size(); ++i) {
+        counted[i].trial.run();
+        if (marker != nullptr) marker->push(i + 1, LaunchLevel::module);
+        counted[i].trial.run();
+        if (marker != nullptr) marker->pop(LaunchLevel::module);
+      }
+    });
+    double highest = 0;
+    for (const CounterRecord& record : trace.records) {
+      const auto bytes = record.values[static_cast<std::size_t>(Counter::l2_bytes)];
+      if (!bytes || record.range == kNoLaunch || record.range > counted.size()) continue;
+      highest = std::max(highest, *bytes * counted[record.range - 1].calls_per_second);
+    }
+    if (highest > 0) return highest;
+    for (const CounterSource& source : trace.sources) {
+      if (source.counter == Counter::l2_bytes && !source.missing.empty()) throw CollectorError(source.missing);
+    }
+    throw CollectorError("the counter has no value");
   }
 
   static constexpr double kNearClock = 0.75;
@@ -353,6 +454,7 @@ class RoofMeasurement {
   cuda::Nvml nvml_;
   std::set<std::string> held_down_by_;
   std::vector<BandwidthPoint> points_;
+  std::vector<std::function<Trial()>> again_;  // the work of each peak
   MeasuredCeilings result_;
 };
 
@@ -394,9 +496,14 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
     const c10::DeviceGuard current(target);
     synchronize(target);
     const MemoryGivenBack memory(target);
-    const PeakOptions peaks{
+    PeakOptions peaks{
         .device = target, .timer = timer_of(target), .budget = kForDtype, .pause = kPause, .sustained_for = kSustained};
-    return measure_roofs({.peaks = peaks, .facts = gpu_facts(target)}, progress);
+    const auto facts = gpu_facts(target);
+    // A row of tiles for each SM, so that none has nothing to do in the end.
+    if (facts && facts->sm_count) peaks.shapes.insert(peaks.shapes.end() - 1, {128 * *facts->sm_count, 4096, 4096});
+    return measure_roofs(
+        {.peaks = std::move(peaks), .facts = facts, .collector = [&] { return hardware_collector(target.str()); }},
+        progress);
   } catch (const c10::Error& error) {
     throw std::invalid_argument("the roofs of \"" + device +
                                 "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));

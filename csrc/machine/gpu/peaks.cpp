@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/median.h"
 #include "machine/common/measurement.h"
 
 namespace roofprof {
@@ -132,8 +133,18 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, c10::Device
 }
 
 std::string size_text(const ProductShape& shape) {
-  return std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n) + " (MxKxN)" +
-         (shape.transposed ? " transposed" : "");
+  std::string text =
+      std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n) + " (MxKxN)";
+  if (shape.layout == Layout::left_transposed) text += ", left transposed";
+  if (shape.layout == Layout::right_transposed) text += ", right transposed";
+  return text;
+}
+
+// Tensor cores take fp8 in one layout, and int8 in this one best.
+std::vector<Layout> layouts_of(DType dtype) {
+  if (dtype == DType::fp8) return {Layout::right_transposed};
+  if (dtype == DType::int8) return {Layout::right_transposed, Layout::plain};
+  return {Layout::right_transposed, Layout::plain, Layout::left_transposed};
 }
 
 }  // namespace
@@ -148,11 +159,14 @@ at::Generator own_generator(c10::Device device) {
 // Products go into memory that is there, so that allocations are not timed.
 Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator) {
   ProductShape shape = asked;
-  shape.transposed = shape.transposed || dtype == DType::fp8;  // the only layout that tensor cores take it in
+  if (dtype == DType::fp8) shape.layout = Layout::right_transposed;
   const at::ScalarType type = operand_type(dtype);
-  const at::Tensor left = random_tensor({shape.m, shape.k}, type, device, generator);
-  const at::Tensor right = shape.transposed ? random_tensor({shape.n, shape.k}, type, device, generator).t()
-                                            : random_tensor({shape.k, shape.n}, type, device, generator);
+  const auto matrix = [&](std::int64_t rows, std::int64_t columns, Layout transposed) {
+    return shape.layout == transposed ? random_tensor({columns, rows}, type, device, generator).t()
+                                      : random_tensor({rows, columns}, type, device, generator);
+  };
+  const at::Tensor left = matrix(shape.m, shape.k, Layout::left_transposed);
+  const at::Tensor right = matrix(shape.k, shape.n, Layout::right_transposed);
   const at::ScalarType result_type = dtype == DType::int8 ? at::kInt : dtype == DType::fp8 ? at::kBFloat16 : type;
   at::Tensor result = at::empty({shape.m, shape.n}, left.options().dtype(result_type));
   const double work = shape.operations();
@@ -211,13 +225,6 @@ struct Candidate {
   Rate rate;
 };
 
-double middle(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, half);
-  return *half;
-}
-
 // Asks for the device's clock and power while it works, on a thread of its own: the one that gives it work waits.
 class DeviceWatch {
  public:
@@ -237,7 +244,7 @@ class DeviceWatch {
 
  private:
   static std::optional<double> of(const std::vector<double>& values) {
-    return values.empty() ? std::nullopt : std::optional(middle(values));
+    return values.empty() ? std::nullopt : std::optional(median(values));
   }
   void ask() {
     constexpr std::chrono::microseconds kPause{500};
@@ -271,15 +278,14 @@ class PeakSearch {
 
  private:
   void try_products() {
-    for (const std::int64_t side : options_.sides) {
-      for (const bool transposed : {true, false}) {
-        const ProductShape shape{side, side, side, transposed};
-        if (!transposed && dtype_ == DType::fp8) continue;  // it has one layout
-        if (Clock::now() - begin_ > options_.budget * 0.4) return;
-        if (!affordable(shape.operations()) ||
-            !attempt([=, this] { return product(dtype_, shape, options_.device, generator_); })) {
-          break;
-        }
+    for (ProductShape shape : options_.shapes) {
+      for (const Layout layout : layouts_of(dtype_)) {
+        shape.layout = layout;
+        if (Clock::now() - begin_ > options_.budget * 0.6) return;
+        const auto make = [dtype = dtype_, shape, device = options_.device, generator = generator_]() mutable {
+          return product(dtype, shape, device, generator);
+        };
+        if (!affordable(shape.operations()) || !attempt(make)) break;
       }
     }
   }
@@ -290,7 +296,9 @@ class PeakSearch {
     for (; shape.side >= 32; shape.side /= 2) {
       if (!affordable(shape.operations())) continue;
       const auto product_best = std::exchange(best_, std::nullopt);
-      const bool fits = attempt([=, this] { return convolution(dtype_, shape, options_.device, generator_); });
+      const bool fits = attempt([dtype = dtype_, shape, device = options_.device, generator = generator_]() mutable {
+        return convolution(dtype, shape, device, generator);
+      });
       const auto convolved = std::exchange(best_, product_best);
       if (!fits) continue;
       if (convolved) compare(*convolved);
@@ -320,7 +328,8 @@ class PeakSearch {
   // Returns false if the memory was too small for it.
   bool attempt(const std::function<Trial()>& make) {
     try {
-      const Rate rate = measured_rate(make(), options_.timer, options_.budget / 20);
+      const Rate rate = measured_rate(make(), options_.timer, options_.budget / 30);
+      ++ran_;
       if (!best_ || rate.per_second > best_->rate.per_second) best_ = Candidate{make, rate};
     } catch (const c10::OutOfMemoryError&) {
       refusal_ = "there is no memory for it";
@@ -359,7 +368,10 @@ class PeakSearch {
       worst = std::min(worst, best);
     }
     peak.spread = (peak.operations_per_second - worst) / peak.operations_per_second;
-    peak.method = trial.name + ", best of " + std::to_string(kBursts) + " bursts";
+    peak.shape = trial.name;
+    peak.again = candidate.make;
+    peak.method =
+        "fastest of " + std::to_string(ran_) + " shapes and layouts, best of " + std::to_string(kBursts) + " bursts";
     if (peak.clock_hz) peak.method += ", SM clock " + number_text(*peak.clock_hz / 1e6) + " MHz";
     if (!other_.empty()) peak.method += " (" + other_ + ")";
     if (options_.sustained_for.count() > 0) peak.sustained = sustained(trial);
@@ -402,9 +414,9 @@ class PeakSearch {
       if (done.clock_hz) clocks.push_back(*done.clock_hz);
       if (done.power_watts) powers.push_back(*done.power_watts);
     }
-    rate.operations_per_second = middle(rates);
-    rate.clock_hz = middle(clocks);
-    rate.power_watts = middle(powers);
+    rate.operations_per_second = median(rates);
+    rate.clock_hz = median(clocks);
+    rate.power_watts = median(powers);
     return rate;
   }
 
@@ -413,6 +425,7 @@ class PeakSearch {
   at::Generator generator_;
   Clock::time_point begin_ = Clock::now();
   std::optional<Candidate> best_;
+  int ran_ = 0;        // trials
   std::string other_;  // what did not win, with its rate
   std::string refusal_;
 };
@@ -443,8 +456,7 @@ std::optional<double> tensor_operations_per_clock(DType dtype, int major, int mi
 }
 
 ComputePeak measure_gpu_peak(DType dtype, const PeakOptions& options) {
-  const AnyAlgorithm any_algorithm;
-  const Fp32Products fp32_products(dtype == DType::tf32);
+  const TorchSettings settings(dtype);
   return PeakSearch(dtype, options).run();
 }
 

@@ -49,15 +49,24 @@ class AnyAlgorithm {
   bool warn_only_;
 };
 
+// What the products of a dtype are run under.
+struct TorchSettings {
+  explicit TorchSettings(DType dtype) : fp32_products(dtype == DType::tf32) {}
+  AnyAlgorithm any_algorithm;
+  Fp32Products fp32_products;
+};
+
 // The result of the measurement of one dtype's peak on a GPU.
 
 struct ComputePeak {
   double operations_per_second = 0;  // two for each multiply-accumulate; 0 where the dtype was left out
   double spread = 0;                 // (max - min) / max over the bursts of the best shape
-  std::string method;                // "at::mm 1024x1024x1024 (MxKxN), best of 3 bursts, SM clock 1755 MHz"
+  std::string shape;                 // "at::mm 1024x1024x1024 (MxKxN)"
+  std::string method;                // "fastest of 13 shapes and layouts, best of 3 bursts, SM clock 1755 MHz"
   std::optional<double> clock_hz;    // while the best burst ran
   std::optional<SustainedRate> sustained;
-  std::string left_out;  // why the figure is missing, as half a sentence; else empty
+  std::function<Trial()> again;  // makes its work anew, to be run under TorchSettings
+  std::string left_out;          // why the figure is missing, as half a sentence; else empty
 
   static ComputePeak none(std::string why) {
     ComputePeak peak;
@@ -68,11 +77,15 @@ struct ComputePeak {
 
 // Large matrix products and convolutions on a device, with the operations that they are counted for.
 
+// How the two matrices are stored. The right one is transposed where it is the weights of a linear layer, the left one
+// where the product is the gradient of these.
+enum class Layout : std::uint8_t { right_transposed, plain, left_transposed };
+
 struct ProductShape {
   std::int64_t m = 0;
   std::int64_t k = 0;
   std::int64_t n = 0;
-  bool transposed = false;  // the second matrix is stored as its transpose, as the weights of a linear layer are
+  Layout layout = Layout::plain;
 
   double operations() const { return 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n); }
 };
@@ -90,8 +103,8 @@ struct ConvolutionShape {
   }
 };
 
-// at::mm of fp64, fp32, tf32, fp16 and bf16, at::_int_mm of int8, at::_scaled_mm of fp8 (e4m3, into bf16, transposed
-// always). tf32 works on fp32 tensors: the caller allows or forbids it (Fp32Products).
+// at::mm of fp64, fp32, tf32, fp16 and bf16, at::_int_mm of int8, at::_scaled_mm of fp8 (e4m3, into bf16, the right
+// matrix transposed always). tf32 works on fp32 tensors: the caller allows or forbids it (Fp32Products).
 Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator);
 
 // Runs at::_convolution of fp32, tf32, fp16 and bf16. Tensors are channels last, as tensor cores take them, except
@@ -106,7 +119,8 @@ struct PeakOptions {
   c10::Device device = c10::kCPU;
   Timer timer;
   std::chrono::duration<double> budget{1.0};
-  std::vector<std::int64_t> sides = {2048, 4096, 8192};  // of square products, from cheap to costly
+  // Of the products, from cheap to costly; each is tried in all layouts that its dtype has.
+  std::vector<ProductShape> shapes = {{2048, 2048, 2048}, {4096, 4096, 4096}, {4096, 16384, 4096}, {8192, 8192, 8192}};
   ConvolutionShape convolution = {};
   bool with_convolution = true;
   // The hardware's limit, where it is known for this dtype: a convolution beyond it does fewer operations than are

@@ -8,6 +8,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
 
 #include <algorithm>
 #include <cmath>
@@ -137,6 +138,13 @@ std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device) {
   } catch (const CollectorError&) {  // torch reaches the device in some other way; its figures are then not known
   }
   return std::nullopt;
+}
+
+void refuse_beside_torchs_profiler() {
+  if (torch::profiler::impl::profilerEnabled()) {
+    throw CollectorError(
+        "torch.profiler is active, and a GPU serves one profiler at a time: profile outside of its block");
+  }
 }
 
 std::int64_t free_bytes(c10::Device device) {

@@ -55,6 +55,10 @@ c10::Device usable_gpu(const std::string& device);
 // Returns the driver's facts about a device; empty where it gives none.
 std::optional<cuda::NvidiaDevice> gpu_facts(c10::Device device);
 
+// Throws CollectorError where torch.profiler is active: CUPTI serves one client, and does not say when torch's profiler
+// becomes it.
+void refuse_beside_torchs_profiler();
+
 // Returns the bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
 std::int64_t free_bytes(c10::Device device);
 

@@ -40,6 +40,7 @@ Ceilings from_dict(const py::dict& from) {
 void bind_ceilings(py::module_& module) {
   bind_struct<Provenance>(module, "Provenance");
   bind_struct<SustainedRate>(module, "SustainedRate");
+  bind_struct<FastestWork>(module, "FastestWork");
   bind_struct<ComputeCeiling>(module, "ComputeCeiling");
   bind_struct<MemoryCeiling>(module, "MemoryCeiling");
   bind_struct<BandwidthPoint>(module, "BandwidthPoint");

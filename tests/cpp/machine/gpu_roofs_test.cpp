@@ -2,7 +2,7 @@
 // and NVML: what it puts together, in which order and words.
 #include <gtest/gtest.h>
 
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,11 +40,14 @@ class GpuRoofs : public WithFakes {
     facts.sm_count = 132;
     facts.clock_hz = 1'980'000'000;
     facts.l2_bytes = kCache;
-    return {
-        .peaks = {.device = c10::kCPU, .timer = timer, .budget = Seconds(3), .sides = {64}, .with_convolution = false},
-        .facts = facts,
-        .array_bytes = std::int64_t{8} << 20,
-        .link_bytes = std::int64_t{2} << 20};
+    return {.peaks = {.device = c10::kCPU,
+                      .timer = timer,
+                      .budget = Seconds(3),
+                      .shapes = {{64, 64, 64}},
+                      .with_convolution = false},
+            .facts = facts,
+            .array_bytes = std::int64_t{8} << 20,
+            .link_bytes = std::int64_t{2} << 20};
   }
 
   MeasuredCeilings measure(const RoofOptions& options) {
@@ -124,6 +127,93 @@ TEST_F(GpuRoofs, AreAllThereWithTheClosedFormsRates) {
   EXPECT_TRUE(noted(measured, "int8: the best product reaches "));
   EXPECT_NE(roofs.compute_for(DType::int8)->provenance.method.find("its kernels are the limit"), std::string::npos);
   EXPECT_FALSE(noted(measured, "fp32: the best product"));
+}
+
+// The collector of the simulated GPU. What is measured runs on the CPU, so this launches in its place: in a trace a
+// long kernel and a longer copy between short ones, in each range a kernel with known bytes of the L2, and after it
+// another one, which is of no range.
+class Launching final : public DeviceCollector {
+ public:
+  void synchronize() override { inner_->synchronize(); }
+  LaunchMarker* marker() override { return inner_->marker(); }
+  void start_tracing(Recorded recorded) override {
+    inner_->start_tracing(recorded);
+    const std::string product = "gemm" + std::to_string(++traces_);
+    fake_kernel("split", 0, 0, 10);
+    fake_kernel(product.c_str(), 0, 0, 50);
+    FakeLaunch copy{};
+    copy.kind = FAKE_COPY;
+    copy.duration_ns = 500;
+    fake_launch(&copy);
+    fake_kernel("split", 0, 0, 20);
+  }
+  DeviceTrace stop_tracing() override { return inner_->stop_tracing(); }
+  CounterTrace count(const CounterRequest& request, const std::function<void(LaunchMarker*)>& body) override {
+    return inner_->count(request, [&](LaunchMarker* marker) {
+      Ranges ranges(*marker);
+      body(&ranges);
+    });
+  }
+
+ private:
+  class Ranges final : public LaunchMarker {
+   public:
+    explicit Ranges(LaunchMarker& inner) : inner_(inner) {}
+    void push(LaunchId id, LaunchLevel level) noexcept override {
+      inner_.push(id, level);
+      launch(id == 3 ? 9e9 : 7e9);
+    }
+    void pop(LaunchLevel level) noexcept override {
+      inner_.pop(level);
+      launch(100e9);
+    }
+
+   private:
+    static void launch(double l2_bytes) {
+      FakeLaunch kernel{};
+      kernel.name = "kernel";
+      kernel.duration_ns = 1000;
+      kernel.l2_bytes = l2_bytes;
+      fake_launch(&kernel);
+    }
+    LaunchMarker& inner_;
+  };
+
+  std::unique_ptr<DeviceCollector> inner_ = hardware_collector("cuda:0");
+  int traces_ = 0;
+};
+
+TEST_F(GpuRoofs, NameTheKernelsAndHaveTheBytesThatTheL2Counts) {
+  RoofOptions asked = options();
+  asked.collector = [] { return std::make_unique<Launching>(); };
+  const auto measured = measure(asked);
+  int number = 0;
+  for (const auto& peak : measured.ceilings.compute) {
+    ASSERT_TRUE(peak.fastest);
+    EXPECT_NE(peak.fastest->shape.find(" 64x64x64 (MxKxN)"), std::string::npos) << peak.fastest->shape;
+    EXPECT_EQ(peak.fastest->kernel_name, "gemm" + std::to_string(++number));
+    EXPECT_EQ(peak.fastest->missing, "");
+  }
+  EXPECT_GE(number, 6);
+  // Each call takes a second, and one of them counts 9e9 bytes.
+  const auto* l2 = measured.ceilings.memory_level("L2");
+  ASSERT_NE(l2, nullptr);
+  EXPECT_DOUBLE_EQ(l2->counted_bytes_per_second, 9e9 / kSecondsPerCall);
+  EXPECT_NE(l2->provenance.method.find("bytes that the L2 counts: 9 GB/s"), std::string::npos) << l2->provenance.method;
+  EXPECT_EQ(measured.ceilings.memory_level("DRAM")->counted_bytes_per_second, 0);
+}
+
+TEST_F(GpuRoofs, SayWhyKernelsAndCountsAreMissing) {
+  RoofOptions refused = options();
+  refused.collector = []() -> std::unique_ptr<DeviceCollector> { throw CollectorError("no CUPTI"); };
+  const auto measured = measure(refused);
+  const auto* peak = measured.ceilings.compute_for(DType::bf16);
+  ASSERT_TRUE(peak != nullptr && peak->fastest);
+  EXPECT_EQ(peak->fastest->kernel_name, "");
+  EXPECT_EQ(peak->fastest->missing, "no CUPTI");
+  const auto* l2 = measured.ceilings.memory_level("L2");
+  EXPECT_EQ(l2->counted_bytes_per_second, 0);
+  EXPECT_NE(l2->provenance.method.find("bytes that the L2 counts: n/a because no CUPTI"), std::string::npos);
 }
 
 TEST_F(GpuRoofs, HaveWhatIsSustainedBesideTheBurst) {

@@ -42,8 +42,8 @@ TEST(Contractions, RunInEachDtypeThatTheCpuHas) {
   const DispatchDefaults defaults;
   at::Generator generator = own_generator(kCpu);
   for (const DType dtype : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::int8}) {
-    for (const bool transposed : {false, true}) {
-      const Trial trial = product(dtype, {32, 64, 16, transposed}, kCpu, generator);
+    for (const Layout layout : {Layout::plain, Layout::left_transposed, Layout::right_transposed}) {
+      const Trial trial = product(dtype, {32, 64, 16, layout}, kCpu, generator);
       EXPECT_EQ(trial.work, 2.0 * 32 * 64 * 16);
       EXPECT_NO_THROW(trial.run()) << name_of(dtype);
     }
@@ -195,7 +195,7 @@ PeakOptions small_options(Timer timer) {
   return {.device = kCpu,
           .timer = std::move(timer),
           .budget = Seconds(15),  // of which a busy machine may need much for the first calls
-          .sides = {32, 64},
+          .shapes = {{32, 32, 32}, {64, 64, 64}},
           .convolution = {.channels = 4, .side = 32, .kernel = 5}};
 }
 
@@ -211,7 +211,9 @@ TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
   options.limit = 1e18;
   const ComputePeak convolved = measure_gpu_peak(DType::fp32, options);
   EXPECT_DOUBLE_EQ(convolved.operations_per_second, convolution_rate);
-  EXPECT_EQ(convolved.method.find("convolution 4->4 5x5 over 32x32, best of "), 0u) << convolved.method;
+  EXPECT_EQ(convolved.shape, "convolution 4->4 5x5 over 32x32");
+  // Two sizes of products in three layouts, and the convolution.
+  EXPECT_EQ(convolved.method.find("fastest of 7 shapes and layouts, best of 3 bursts"), 0u) << convolved.method;
   EXPECT_NE(convolved.method.find("at::mm 64x64x64"), std::string::npos) << convolved.method;
 
   // fp64 has no convolution here, and a convolution beyond the hardware's limit is no peak.
@@ -224,6 +226,25 @@ TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
   options.limit.reset();
   ASSERT_GT(convolution_rate, product_rate * 1.5);
   EXPECT_DOUBLE_EQ(measure_gpu_peak(DType::bf16, options).operations_per_second, product_rate);
+}
+
+// All calls take as long: the product with most operations wins, which is not the last or the squarest one.
+TEST(Peaks, TheFastestShapeAndLayoutIsNamed) {
+  const DispatchDefaults defaults;
+  const OneThread one_thread;
+  PeakOptions options = small_options([](int times, const std::function<void()>& body) {
+    for (int call = 0; call < times; ++call) body();
+    return times * 0.015;
+  });
+  options.shapes = {{32, 32, 32}, {16, 256, 32}, {32, 64, 32}};
+  options.with_convolution = false;
+  const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
+  EXPECT_EQ(peak.shape.find("at::mm 16x256x32 (MxKxN)"), 0u) << peak.shape;
+  EXPECT_DOUBLE_EQ(peak.operations_per_second, 2.0 * 16 * 256 * 32 / 0.015);
+  EXPECT_EQ(peak.method.find("fastest of 9 shapes and layouts"), 0u) << peak.method;
+  const Trial again = peak.again();
+  EXPECT_EQ(again.name, peak.shape);
+  EXPECT_NO_THROW(again.run());
 }
 
 TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
@@ -250,7 +271,7 @@ TEST(Peaks, ABurstIsFasterThanWhatIsSustained) {
     }
     return seconds;
   });
-  options.sides = {64};
+  options.shapes = {{64, 64, 64}};
   options.with_convolution = false;
   options.budget = Seconds(0.2);
   options.clock_hz = [&] { return std::optional<std::int64_t>(calls <= kFast ? 1'980'000'000 : 1'500'000'000); };

@@ -85,6 +85,18 @@ TEST(CeilingsTable, SaysHowMuchLowerTheSustainedRatesAre) {
   EXPECT_TRUE(has(ceilings_table(roofs, 160), said));
 }
 
+TEST(CeilingsTable, NamesWhatGaveThePeaks) {
+  Ceilings roofs = measured();
+  EXPECT_EQ(fastest_text(roofs), "");
+  roofs.compute[0].fastest = FastestWork{"at::mm 64x64x64 (MxKxN), right transposed", "sgemm", ""};
+  roofs.compute[1].fastest = FastestWork{"convolution", "", "torch.profiler is active"};
+  const std::string said =
+      "fp32: at::mm 64x64x64 (MxKxN), right transposed by sgemm; fp64: convolution; kernels of fp64: n/a because "
+      "torch.profiler is active";
+  EXPECT_EQ(fastest_text(roofs), said);
+  EXPECT_TRUE(has(ceilings_table(roofs, 200), said.substr(0, 60)));
+}
+
 TEST(CeilingsTable, RoofsOfABusyMachineSaySo) {
   Ceilings roofs = measured();
   roofs.busy_share = 0.43;

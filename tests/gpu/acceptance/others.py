@@ -20,7 +20,7 @@ from torch.profiler import ProfilerActivity
 import roofprof
 from acceptance.checks import Part
 from acceptance.closed_forms import device_work
-from acceptance.machine import CAP_SETUID, Machine, NotOnThisMachineError, has_capability, notes
+from acceptance.machine import CAP_SETUID, Machine, NotOnThisMachineError, has_capability, notes, seconds_by_events
 
 NOBODY = 65534
 LAUNCHES = 8
@@ -50,25 +50,12 @@ class Products(nn.Module):
             torch.mm(self.a, self.b, out=self.c)
 
 
-def seconds_by_events(model: nn.Module) -> float:
-    """The median of five calls, by CUDA's events."""
-    found = []
-    for _ in range(5):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        model()
-        last.record()
-        last.synchronize()
-        found.append(first.elapsed_time(last) * 1e-3)
-    return statistics.median(found)
-
-
 def check_times(part: Part, machine: Machine, label: str) -> None:
-    """The time of kernels is the one that CUDA's events tell, which no profiler touches."""
+    """The time of kernels is the one that CUDA's events tell."""
     model = Products(machine)
     with torch.no_grad():
         model()
-        expected = seconds_by_events(model)
+        expected = statistics.median(seconds_by_events(model, 5))
     report = machine.profile(f"times {label}", model)
     name = f"time of {PRODUCTS} products by roofprof and by CUDA's events, {label}"
     part.near(name, report.total.time, expected, EVENTS_TOLERANCE, notes(report))

@@ -18,6 +18,7 @@ INT8 = (0.4, 1.06)  # torch's int8 product reached half of the published rate on
 BANDWIDTH = (0.75, 1.02)
 # Published figures of caches are others' measurements, by other kernels than ours: 0.75 on an A100, 1.10 on an H100.
 CACHE = (0.3, 1.25)
+COUNTED = (1.0, 2.5)  # kernels' l2_bytes were 1.46 to 1.52 times the useful ones on an H100
 SECONDS = 60
 CONVOLUTION_FLOPS = "858,993,459,200"
 MATMUL_BYTES = "250,828,800"
@@ -43,6 +44,20 @@ def check_published(part: Part, measured: roofprof.Ceilings, name: str) -> None:
             part.between(f"{level.level}: measured over published", ratio, *limits)
 
 
+def check_inside(part: Part, machine: Machine, measured: roofprof.Ceilings) -> None:
+    """The kernels behind the peaks are named, and the L2 counts more bytes than kernels ask for."""
+    fastest = {peak.dtype: peak.fastest for peak in measured.compute}
+    missing = {dtype: work and work.missing for dtype, work in fastest.items() if not (work and work.kernel_name)}
+    part.equal("peaks without a kernel's name", missing, {})
+    counted = [(level.counted_bytes_per_second, level) for level in measured.memory if level.level == "L2"]
+    if not machine.counters_permitted:
+        part.skip("bytes that the L2 counts", "this process may not read counters")
+        return
+    for rate, level in counted:
+        part.between("the L2's roof in bytes that it counts over that of useful bytes", rate / level.bytes_per_second,
+                     *COUNTED, level.provenance.method)  # fmt: skip
+
+
 def check_measured(part: Part, machine: Machine) -> None:
     start = time.perf_counter()
     lines: list[str] = []
@@ -59,6 +74,7 @@ def check_measured(part: Part, machine: Machine) -> None:
     for level in (level for level in rates if "host" in level):
         part.holds(f"{level} is slower than DRAM", rates[level] < rates["DRAM"], rates)
     check_published(part, measured, machine.name)
+    check_inside(part, machine, measured)
 
 
 def check_example(part: Part, machine: Machine) -> None:

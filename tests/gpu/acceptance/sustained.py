@@ -15,7 +15,7 @@ from torch import Tensor
 import roofprof
 from acceptance.checks import Part
 from acceptance.closed_forms import rates_of
-from acceptance.machine import Machine
+from acceptance.machine import Machine, seconds_by_events
 
 BURST = 0.01  # seconds from the first product on, after a rest
 REST, LONG = 0.5, 2.0  # seconds without work before, and of work
@@ -87,16 +87,9 @@ def check_streams(part: Part, machine: Machine, roofs: dict[str, float]) -> None
     moved = {"read": (lambda: a.sum(), n), "write": (lambda: a.fill_(1.0), n), "copy": (lambda: a.copy_(b), 2 * n),
              "scale": (lambda: torch.mul(b, 2.0, out=a), 2 * n)}  # fmt: skip
     for name, (call, total) in moved.items():
-        seconds = []
-        for _ in range(8):
-            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            first.record()
-            call()
-            last.record()
-            last.synchronize()
-            seconds.append(first.elapsed_time(last) * 1e-3)
-        rate = total / min(seconds[1:])
-        part.fact(f"{name}: bytes per second", {"best": rate, "median": total / statistics.median(seconds[1:])})
+        seconds = seconds_by_events(call, 8)[1:]
+        rate = total / min(seconds)
+        part.fact(f"{name}: bytes per second", {"best": rate, "median": total / statistics.median(seconds)})
         if "DRAM" in roofs:
             part.between(f"{name} over DRAM's roof", rate / roofs["DRAM"], 0.0, ABOVE)
 

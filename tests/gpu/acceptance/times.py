@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from acceptance.bare import busy_by_torch
 from acceptance.checks import Part
-from acceptance.machine import Machine
+from acceptance.machine import Machine, seconds_by_events
 from acceptance.models import Training, resnet
 
 CALLS = 20
@@ -52,15 +52,7 @@ def in_a_graph(machine: Machine, calls: list[Callable[[], object]]) -> float:
     with torch.cuda.graph(graph):
         for call in calls:
             call()
-    taken = []
-    for _ in range(5):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        graph.replay()
-        last.record()
-        last.synchronize()
-        taken.append(first.elapsed_time(last) * 1e-3 / len(calls))
-    return statistics.median(taken)
+    return statistics.median(seconds_by_events(graph.replay, 5)) / len(calls)
 
 
 def convolution_times(

@@ -144,6 +144,17 @@ def test_measured_figures_of_kernels_and_rows(report):
     assert report.row("").self_dram_bytes == 64
 
 
+def test_bytes_that_the_l2_counted_are_held_against_a_roof_of_the_same(simulated):
+    """6400 of them in 600 ns, where 6400 in 450 ns are the most; without such a roof DRAM holds 3200 for 320 ns."""
+    given = copy.deepcopy(simulated)
+    assert roofprof.Report.from_dict(given).kernels[0].lower_bound_time == pytest.approx(320e-9)
+    (l2,) = (level for level in given["ceilings"]["memory"] if level["level"] == "L2")
+    l2["counted_bytes_per_second"] = 6400 / 450e-9
+    gemm = roofprof.Report.from_dict(given).kernels[0]
+    assert str(gemm.bound) == "memory L2"
+    assert gemm.percent_of_roof == pytest.approx(75)
+
+
 def test_reports_of_the_clock_have_no_kernels():
     counted = roofprof.count(Net(), torch.ones(2, 8))
     assert counted.kernels == []

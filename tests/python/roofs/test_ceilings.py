@@ -264,3 +264,5 @@ def test_impossible_roofs_are_refused():
     (level,) = ROOFS["memory"]
     with pytest.raises(ValueError, match="^bytes_per_second of DRAM is -1, not a positive number$"):
         _C.ceilings_from_dict(ROOFS | {"memory": [level | {"bytes_per_second": -1}]})
+    with pytest.raises(ValueError, match="^counted_bytes_per_second of DRAM is -1, not a positive number$"):
+        _C.ceilings_from_dict(ROOFS | {"memory": [level | {"counted_bytes_per_second": -1}]})
