@@ -20,6 +20,17 @@ std::atomic<std::uint64_t> op_elsewhere_after{0};
 // Threads whose backward may still come.
 constexpr std::size_t kMaxRings = 256;
 
+// Each op follows its memory through all modules around it. Trees that are deeper would take minutes and gigabytes.
+constexpr std::size_t kMostLevels = 256;
+
+// `parents`: of each module of a tree, parents before children; empty: not known.
+bool has_known_boundaries(const std::vector<ModuleId>& parents) {
+  std::vector<std::size_t> levels;
+  levels.reserve(parents.size());
+  for (const auto parent : parents) levels.push_back(parent < 0 ? 1 : levels[index_of(parent)] + 1);
+  return !levels.empty() && std::ranges::max(levels) <= kMostLevels;
+}
+
 // Returns where this thread's allocations go: to the pass that observes it.
 Allocations::Place place_of_thread() {
   const auto& state = thread_state();
@@ -78,7 +89,7 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     reuse_ = setup.tracks_reuse ? std::make_shared<ReuseLog>() : nullptr;
     places_ = setup.tracks_reuse ? std::make_shared<StablePlaces>() : nullptr;
     // TorchScript is observed in a copy of its code, which keeps values longer.
-    const bool bounded = setup.tracks_reuse && !setup.parents.empty() && !setup.scripts;
+    const bool bounded = setup.tracks_reuse && !setup.scripts && has_known_boundaries(setup.parents);
     boundaries_ = bounded ? std::make_shared<BoundaryLog>(setup.parents) : nullptr;
     const bool samples = setup.tracks_reuse && setup.samples_traffic;
     sample_ = samples ? std::make_shared<TrafficSample>(boundaries_) : nullptr;

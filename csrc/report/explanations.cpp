@@ -104,7 +104,10 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
     return {"fused bytes: what crosses the row's boundary, were all of its ops one",
             "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
   }
-  std::string why = "the program was not observed op by op with the memory that its modules share (TorchScript is not)";
+  std::string why =
+      "the program was not observed op by op with the memory that its modules share (TorchScript and modules nested "
+      "more "
+      "than 256 deep are not)";
   if (data.imported) why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
   if (find_note(data.notes, "fused-not-known") != nullptr) why = "a note says why";
   if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";

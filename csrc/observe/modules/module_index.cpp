@@ -6,14 +6,14 @@ namespace roofprof::observe {
 
 ModuleIndex::ModuleIndex(const std::vector<Module>& modules, const std::vector<const void*>& objects)
     : objects_(objects) {
-  const auto at = [&](ModuleId id) -> const Module& { return modules[static_cast<std::size_t>(id)]; };
   parents_.reserve(modules.size());
   callers_.reserve(modules.size());
   for (std::size_t id = 0; id < modules.size(); ++id) {
-    auto caller = modules[id].parent;
-    parents_.push_back(caller);
-    while (caller >= 0 && !(at(caller).has_forward && at(caller).calls_visible)) caller = at(caller).parent;
-    callers_.push_back(caller);
+    const auto parent = modules[id].parent;
+    parents_.push_back(parent);
+    const bool is_called =
+        parent < 0 || (modules[index_of(parent)].has_forward && modules[index_of(parent)].calls_visible);
+    callers_.push_back(is_called ? parent : callers_[index_of(parent)]);
     if (objects[id] != nullptr) places_[objects[id]].push_back(static_cast<ModuleId>(id));
   }
 }

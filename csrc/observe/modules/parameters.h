@@ -8,29 +8,44 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "core/profile_data.h"
 #include "observe/operators/op_info.h"
-#include "observe/operators/tensor_format.h"
 
 namespace roofprof::observe {
 
-// Adds the sizes of a subtree to `row`. A tensor counts once, even if it stands there under several names.
-template <class Parameters, class Buffers>
-void add_sizes(const Parameters& parameters, const Buffers& buffers, Module& row) {
-  std::unordered_set<const void*> seen;
-  const auto is_first = [&](const at::Tensor& tensor) {
-    return tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second;
+// The tensors that a module itself holds.
+struct OwnTensors {
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+};
+
+// Sums the sizes of what the modules of a tree hold, for each with all below it. A tensor counts once in a subtree,
+// wherever and under however many names it stands there, and as a parameter if it is one anywhere in it.
+class SubtreeSizes {
+ public:
+  // Adds what the module at `place` itself holds, one place after the other; undefined tensors are passed over. The
+  // tensors must live until the sums are asked for, since they are told apart by their addresses.
+  void add(ModuleId place, const OwnTensors& tensors);
+  // Adds a tensor of which several copies exist: they have one `identity`.
+  void add_copy(ModuleId place, const at::Tensor& parameter, std::uint64_t identity);
+
+  // Adds the sums to the rows, whose order is that of a walk: each subtree stands together, after its module.
+  void write_to(std::vector<Module>& modules) const;
+
+ private:
+  struct Held {
+    std::int64_t elements = 0;
+    std::int64_t bytes = 0;
+    bool trainable = false;
+    std::vector<ModuleId> as_parameter;
+    std::vector<ModuleId> as_buffer;
   };
-  for (const at::Tensor& parameter : parameters) {
-    if (!is_first(parameter)) continue;
-    row.params += parameter.numel();
-    row.trainable_params += parameter.requires_grad() ? parameter.numel() : 0;
-    row.param_bytes += bytes_of(parameter);
-  }
-  for (const at::Tensor& buffer : buffers) row.buffer_bytes += is_first(buffer) ? bytes_of(buffer) : 0;
-}
+  Held& held_at(std::uint64_t identity, const at::Tensor& tensor);
+
+  std::unordered_map<std::uint64_t, Held> held_;
+};
 
 // Knows which module owns a parameter. Where a module's calls are not seen, the ops that take its parameters are its
 // own.

@@ -7,6 +7,7 @@
 
 #include "core/run_record.h"
 #include "observe/modules/module_index.h"
+#include "observe/modules/parameters.h"
 
 namespace torch::nn {
 class Module;
@@ -14,9 +15,18 @@ class Module;
 
 namespace roofprof::observe {
 
-// Returns the model's tree. A module at several places has a row at each, and its parameters count once in every
+// A model as it is read once: its tree, and the tensors of the module at each place.
+struct NnContents {
+  ModelTree tree;
+  std::vector<OwnTensors> tensors;
+};
+
+// Returns what the model holds. A module at several places has a row at each, and its parameters count once in every
 // subtree.
-ModelTree tree_of(const torch::nn::Module& model);
+NnContents contents_of(const torch::nn::Module& model);
+
+// Returns the paths of the model's modules that are none of these objects of its tree at an earlier time.
+std::vector<std::string> paths_added(const torch::nn::Module& model, const std::vector<const void*>& before);
 
 // Returns whether the module only holds other modules or parameters. Such a module does no work itself, and if it has
 // calls, they are not seen (Sequential's forward is compiled into the program).
@@ -34,11 +44,11 @@ class Session;
 // and any other op to the innermost frame that is open.
 class NnAttribution {
  public:
-  // Takes a tree that tree_of made, while its modules live.
+  // Takes a tree that contents_of made, while its modules live.
   explicit NnAttribution(const ModelTree& tree);
 
   // Must be called before the session's first pass.
-  void attach(const ModelTree& tree, Session& session) const;
+  void attach(const ModelTree& tree, const std::vector<OwnTensors>& tensors, Session& session) const;
 
   // Returns how the calls of each module become known.
   TorchNn sights() const;

@@ -19,27 +19,23 @@ namespace {
 using torch::jit::Block;
 using torch::jit::Node;
 
-std::vector<const void*> parameters_of(const torch::jit::Module& module) {
-  std::vector<const void*> result;
-  for (const at::Tensor& parameter : module.parameters()) result.push_back(parameter.unsafeGetTensorImpl());
-  return result;
-}
-
 // Modules that may be the same have the same key.
 using Key = std::pair<const void*, const void*>;
 Key key_of(const torch::jit::Module& module) {
-  const auto parameters = parameters_of(module);
-  return {module.type().get(), parameters.empty() ? module._ivalue().get() : parameters.front()};
+  for (const at::Tensor& parameter : module.parameters()) return {module.type().get(), parameter.unsafeGetTensorImpl()};
+  return {module.type().get(), module._ivalue().get()};
 }
 
-// Returns all parameters. Those of packed weights are included, though TorchScript does not list them as parameters.
-std::vector<at::Tensor> all_parameters(const torch::jit::Module& module) {
-  std::vector<at::Tensor> parameters;
-  for (const at::Tensor& parameter : module.parameters()) parameters.push_back(parameter);
-  for (const c10::IValue& weight : packed_weights(module)) {
-    for (at::Tensor& tensor : unpacked(weight)) parameters.push_back(std::move(tensor));
+// Adds what the module itself holds. The weights that it packs are parameters, though TorchScript does not list them.
+void add_sizes(const torch::jit::Module& module, ModuleId place, SubtreeSizes& sizes) {
+  OwnTensors own;
+  for (const at::Tensor& parameter : module.parameters(/*recurse=*/false)) own.parameters.push_back(parameter);
+  for (const at::Tensor& buffer : module.buffers(/*recurse=*/false)) own.buffers.push_back(buffer);
+  sizes.add(place, own);
+  for (const c10::IValue& weight : packed_weights(module, /*recurse=*/false)) {
+    auto identity = identity_of_packed(weight);  // no other object begins within the packed weight
+    for (const at::Tensor& tensor : unpacked(weight)) sizes.add_copy(place, tensor, identity++);
   }
-  return parameters;
 }
 
 using Places = std::map<Key, std::pair<torch::jit::Module, ModuleId>>;
@@ -53,11 +49,11 @@ Module describe(const torch::jit::Module& module, std::string path, ModuleId par
   // The forward of what holds torch.ao's packed weights is a formality.
   const bool holds_weights = row.type == "LinearPackedParams" || row.type == "EmbeddingPackedParams";
   row.has_forward = module.find_method("forward").has_value() && !holds_weights;
-  add_sizes(all_parameters(module), module.buffers(), row);
   return row;
 }
 
-void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& tree, Places& first_places) {
+void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& tree, SubtreeSizes& sizes,
+                  Places& first_places) {
   std::vector<torch::jit::Module> siblings;
   for (const auto& child : module.named_children()) {
     const auto is_child = [&](const auto& sibling) { return is_same_module(sibling, child.value); };
@@ -70,7 +66,8 @@ void add_children(const torch::jit::Module& module, ModuleId place, ModelTree& t
     }
     const auto added = tree.add(std::move(row), child.value._ivalue().get());
     first_places.try_emplace(key_of(child.value), child.value, added);
-    add_children(child.value, added, tree, first_places);
+    add_sizes(child.value, added, sizes);
+    add_children(child.value, added, tree, sizes, first_places);
   }
 }
 
@@ -100,8 +97,15 @@ void collect_constants(const Block& block, std::unordered_set<const void*>& seen
 bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b) {
   if (a._ivalue() == b._ivalue()) return true;
   if (a.type() != b.type()) return false;
-  const auto parameters = parameters_of(a);
-  return !parameters.empty() && parameters == parameters_of(b);
+  const auto of_a = a.parameters();
+  const auto end = of_a.end();
+  auto left = of_a.begin();
+  auto right = b.parameters().begin();
+  if (!(left != end)) return false;
+  for (; left != end && right != end; ++left, ++right) {
+    if (!(*left).is_same(*right)) return false;
+  }
+  return !(left != end) && !(right != end);
 }
 
 ModelTree tree_of(const torch::jit::Module& model) {
@@ -110,14 +114,17 @@ ModelTree tree_of(const torch::jit::Module& model) {
   tree.objects[kModel] = model._ivalue().get();
   Places first_places;
   first_places.try_emplace(key_of(model), model, kModel);
-  add_children(model, kModel, tree, first_places);
+  SubtreeSizes sizes;
+  add_sizes(model, kModel, sizes);
+  add_children(model, kModel, tree, sizes, first_places);
+  sizes.write_to(tree.modules);
   return tree;
 }
 
-std::vector<c10::IValue> packed_weights(const torch::jit::Module& module) {
+std::vector<c10::IValue> packed_weights(const torch::jit::Module& module, bool recurse) {
   std::vector<c10::IValue> weights;
   std::unordered_set<std::uint64_t> seen;
-  for (const c10::IValue& attribute : module.attributes()) {
+  for (const c10::IValue& attribute : module.attributes(recurse)) {
     if (!attribute.isObject() || !is_packed_weight(*attribute.type())) continue;
     if (seen.insert(identity_of_packed(attribute)).second) weights.push_back(attribute);
   }

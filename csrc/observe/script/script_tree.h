@@ -24,8 +24,8 @@ ModelTree tree_of(const torch::jit::Module& model);
 // tensors.
 bool is_same_module(const torch::jit::Module& a, const torch::jit::Module& b);
 
-// Returns the packed weights that the module and those below it hold, each once.
-std::vector<c10::IValue> packed_weights(const torch::jit::Module& module);
+// Returns the packed weights that the module holds, and, with `recurse`, those below it, each once.
+std::vector<c10::IValue> packed_weights(const torch::jit::Module& module, bool recurse = true);
 
 // Returns the note about a frozen module, none for others: its modules are gone, and its parameters are constants.
 std::optional<Note> frozen_note(const torch::jit::Module& model, const std::string& path);

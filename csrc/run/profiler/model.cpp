@@ -5,7 +5,9 @@
 #include <torch/nn/module.h>
 
 #include <optional>
-#include <unordered_set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/phrases.h"
 #include "observe/instrumented_copy.h"
@@ -19,24 +21,20 @@ namespace {
 class NnModel : public Model {
  public:
   explicit NnModel(const torch::nn::Module& module) : module_(module) {}
-  observe::ModelTree tree() const override { return observe::tree_of(module_); }
-  Reach reach() const override {
-    Reach reach{module_.parameters(), {}};
-    for (auto& buffer : module_.buffers()) reach.tensors.push_back(std::move(buffer));
-    return reach;
+  Look look() const override {
+    auto [tree, tensors] = observe::contents_of(module_);
+    auto reach = reach_of(tensors);
+    return {std::move(tree), std::move(tensors), std::move(reach)};
   }
-  void attach(const observe::ModelTree& tree, observe::Session& session) override {
-    attribution_.emplace(tree);
-    attribution_->attach(tree, session);
-    before_ = {tree.objects.begin(), tree.objects.end()};
+  Reach reach() const override { return reach_of(observe::contents_of(module_).tensors); }
+  void attach(const Look& look, observe::Session& session) override {
+    attribution_.emplace(look.tree);
+    attribution_->attach(look.tree, look.own, session);
+    before_ = look.tree.objects;
   }
   void describe(RunRecord& observed) const override {
     observed.torch_nn = attribution_->sights();
-    std::vector<std::string> added;
-    const auto now = observe::tree_of(module_);
-    for (std::size_t id = 0; id < now.objects.size(); ++id) {
-      if (!before_.contains(now.objects[id])) added.push_back(now.modules[id].path);
-    }
+    const auto added = observe::paths_added(module_, before_);
     if (added.empty()) return;
     const auto text = "modules were added during the run (" + listed(added, kNamed) +
                       "): they have no rows and their parameters are not counted; their work is in the rows of their "
@@ -45,7 +43,16 @@ class NnModel : public Model {
   }
 
  private:
-  std::unordered_set<const void*> before_;  // the modules that it had
+  static Reach reach_of(const std::vector<observe::OwnTensors>& all) {
+    Reach reach;
+    for (const auto& own : all) {
+      for (const auto* tensors : {&own.parameters, &own.buffers})
+        reach.tensors.insert(reach.tensors.end(), tensors->begin(), tensors->end());
+    }
+    return reach;
+  }
+
+  std::vector<const void*> before_;  // the modules that it had
   std::optional<observe::NnAttribution> attribution_;
   const torch::nn::Module& module_;
 };
@@ -104,11 +111,11 @@ class ForwardCall : public ScriptCall {
 class ScriptModel : public Model {
  public:
   explicit ScriptModel(torch::jit::Module module) : module_(std::move(module)) {}
-  observe::ModelTree tree() const override { return observe::tree_of(module_); }
+  Look look() const override { return {observe::tree_of(module_), {}, reach()}; }
   Reach reach() const override { return {{}, {module_._ivalue()}}; }
-  void attach(const observe::ModelTree& tree, observe::Session& session) override {
+  void attach(const Look& look, observe::Session& session) override {
     places_ = std::make_shared<observe::ScriptPlaces>();
-    places_->add(module_, kModel, tree.modules);
+    places_->add(module_, kModel, look.tree.modules);
     session.setup.scripts = places_;
     session.setup.model = module_._ivalue().get();
   }
@@ -138,12 +145,13 @@ class PackageModel : public Model {
       why_not_ = std::string("its counts cannot be read: ") + error.what();
     }
   }
-  observe::ModelTree tree() const override {
-    auto tree = observe::ModelTree::with_roots();
+  Look look() const override {
+    Look look{observe::ModelTree::with_roots(), {}, {}};
+    auto& tree = look.tree;
     tree.objects[kModel] = &loader_;
     if (counts_ == nullptr) {
       tree.modules[kModel] = of_constants();
-      return tree;
+      return look;
     }
     const auto& counted = counts_->data().modules;
     for (std::size_t id = 0; id < counted.size(); ++id) {
@@ -156,12 +164,10 @@ class PackageModel : public Model {
       else if (id == index_of(kModel))
         tree.modules[kModel] = std::move(module);
     }
-    return tree;
+    return look;
   }
   Reach reach() const override { return {}; }
-  void attach(const observe::ModelTree& /*tree*/, observe::Session& session) override {
-    session.setup.model = &loader_;
-  }
+  void attach(const Look& /*look*/, observe::Session& session) override { session.setup.model = &loader_; }
   void describe(RunRecord& observed) const override {
     auto& package = observed.packages.emplace_back();
     package.why_not = why_not_;

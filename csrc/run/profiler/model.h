@@ -10,6 +10,7 @@
 
 #include "core/run_record.h"
 #include "observe/modules/module_index.h"
+#include "observe/modules/parameters.h"
 #include "observe/session.h"
 #include "roofprof/profiler.h"
 
@@ -43,16 +44,23 @@ class ScriptCall : public Call {
   virtual void count(const Counted& counted) = 0;
 };
 
+// A model as it is when a run begins.
+struct Look {
+  observe::ModelTree tree;
+  std::vector<observe::OwnTensors> own;  // of the module at each place; a torch::nn model's
+  Reach reach;
+};
+
 class Model {
  public:
   Model() = default;
   virtual ~Model() = default;
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
-  virtual observe::ModelTree tree() const = 0;
+  virtual Look look() const = 0;
   virtual Reach reach() const = 0;
   // Called before a session's first pass.
-  virtual void attach(const observe::ModelTree& tree, observe::Session& session) = 0;
+  virtual void attach(const Look& look, observe::Session& session) = 0;
   // Adds what the model knows about its modules' calls, and notes about it.
   virtual void describe(RunRecord& observed) const = 0;
   // Returns a call of its forward with TorchScript's values; null where it takes none.

@@ -178,17 +178,18 @@ Report ProfilerState::last_report() {
 }
 
 void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base) {
-  tree_ = profiler_->model->tree();
-  auto session = std::make_shared<observe::Session>(tree_.modules.size());
-  for (const auto& row : tree_.modules) session->setup.parents.push_back(row.parent);
-  profiler_->model->attach(tree_, *session);
+  auto look = profiler_->model->look();
+  auto session = std::make_shared<observe::Session>(look.tree.modules.size());
+  for (const auto& row : look.tree.modules) session->setup.parents.push_back(row.parent);
+  profiler_->model->attach(look, *session);
+  object_ = look.tree.objects[kModel];
   observation_ = std::make_unique<Observation>();
-  observation_->observed.model = tree_.modules[kModel].type;
-  observation_->observed.modules = tree_.modules;
+  observation_->observed.model = look.tree.modules[kModel].type;
+  observation_->observed.modules = std::move(look.tree.modules);
   observation_->observed.bypass_sought = false;
 
   const auto& options = profiler_->options;
-  const auto tensors = tensors_of(profiler_->model->reach().with(inputs));
+  const auto tensors = tensors_of(look.reach.with(inputs));
   const auto device = options.device.empty() ? device_of(tensors) : options.device;
   run::Location with_data{device, untimed_on(device)};
   run::Location without{options.device.empty() ? "meta" : options.device, untimed_on("meta")};
@@ -217,7 +218,7 @@ void ProfilerRun::calls(Call& call, Reach inputs, RunMode wish, const std::funct
   const auto& options = profiler_->options;
   const bool timed = wish == RunMode::times && options.repeat != 0;
   begin(timed ? "run" : "count", inputs);
-  ModelTarget target(run(), tree_.objects[kModel], call, [&] { first(counted()); });
+  ModelTarget target(run(), object_, call, [&] { first(counted()); });
   if (timed) target.keep_state(*profiler_->model, std::move(inputs));
   try {
     run().count(target);

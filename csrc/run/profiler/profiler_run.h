@@ -14,7 +14,6 @@
 
 #include "core/run_record.h"
 #include "machine/known/file.h"
-#include "observe/modules/module_index.h"
 #include "observe/script/script_tree.h"
 #include "roofprof/profiler.h"
 #include "run/observed_run.h"
@@ -102,12 +101,10 @@ class ProfilerRun {
   // Hands the observation to the profiler, if the run has one.
   void end();
   run::ObservedRun& run() { return *observation_->run; }
-  Counted counted() {
-    return {run().session(), tree_.objects[kModel], observation_->observed.modules, observation_->observed.notes};
-  }
+  Counted counted() { return {run().session(), object_, observation_->observed.modules, observation_->observed.notes}; }
 
   std::shared_ptr<ProfilerState> profiler_;
-  observe::ModelTree tree_;  // as it was when the run began: the ids are its
+  const void* object_ = nullptr;  // the model
   std::unique_ptr<Observation> observation_;
 };
 

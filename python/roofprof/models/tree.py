@@ -7,7 +7,7 @@ import itertools
 import math
 import types
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar, cast
@@ -149,7 +149,7 @@ class ModelTree:
         }
         if module is not None:
             self._first_places.setdefault(id(module), len(self.modules))
-        self.modules.append(facts | sizes_of({}, {}))
+        self.modules.append(facts | _NO_SIZES)
         self.objects.append(module)
         return len(self.modules) - 1
 
@@ -249,17 +249,63 @@ def _elements_in_4_bits(tensor: torch.Tensor, elements: int, held: int) -> int |
     return None if is_packed else elements
 
 
-def sizes_of(parameters: Tensors, buffers: Tensors) -> dict[str, int | bool]:
-    """Return the sizes of a subtree that holds these, as facts of its place."""
-    known = [(p, size) for p in parameters.values() if (size := _elements_and_bytes(p))]
-    held = [size for b in buffers.values() if (size := _elements_and_bytes(b))]
-    return {
-        "params": sum(elements or 0 for _, (elements, _) in known),
-        "params_known": all(elements is not None for _, (elements, _) in known),
-        "trainable_params": sum(elements or 0 for p, (elements, _) in known if _requires_grad(p)),
-        "param_bytes": sum(size for _, (_, size) in known),
-        "buffer_bytes": sum(size for _, size in held),
-    }
+class _Sizes:
+    """The sizes of subtrees. A tensor counts once in each, wherever and under however many names it stands in it."""
+
+    def __init__(self, tree: ModelTree) -> None:
+        self._tree = tree
+        self._places: list[int] = []  # in the order of a walk: each subtree together, after its place
+        # By identity: the tensor, which is kept so that no other gets its identity, and the places that hold it.
+        self._parameters: dict[int, tuple[torch.Tensor | PackedTensor, list[int]]] = {}
+        self._buffers: dict[int, tuple[torch.Tensor | PackedTensor, list[int]]] = {}
+
+    def add(self, place: int, parameters: Tensors, buffers: Tensors) -> None:
+        """Add a place and what its module itself holds, after those before it in the walk."""
+        self._places.append(place)
+        for known, tensors in ((self._parameters, parameters), (self._buffers, buffers)):
+            for key, tensor in tensors.items():
+                known.setdefault(key, (tensor, []))[1].append(place)
+
+    def write(self) -> None:
+        """Write the sizes of all subtrees into the facts of their places."""
+        sums = {place: [0] * 5 for place in self._places}  # in the order of _NO_SIZES, with how many are not known
+        for tensor, places in self._parameters.values():
+            if size := _elements_and_bytes(tensor):
+                elements, held = size
+                known = elements or 0
+                trainable = known if known and _requires_grad(tensor) else 0
+                self._add_once_in_each(places, (known, elements is None, trainable, held, 0), sums)
+        for tensor, places in self._buffers.values():
+            if size := _elements_and_bytes(tensor):
+                self._add_once_in_each(places, (0, 0, 0, 0, size[1]), sums)
+        for place in reversed(self._places):
+            facts, own = self._tree.modules[place], sums[place]
+            if facts["parent"] >= 0:
+                _add(sums[facts["parent"]], own)
+            facts.update(zip(_NO_SIZES, own, strict=True))
+            facts["params_known"] = not own[1]
+
+    def _add_once_in_each(self, places: list[int], of_tensor: Sequence[int], sums: dict[int, list[int]]) -> None:
+        """Add a tensor's sizes where it is held, such that each subtree that holds it adds up to them.
+
+        In subtrees that hold two places which follow each other it would count twice, so the innermost of these gets
+        it less once.
+        """
+        _add(sums[places[0]], of_tensor)
+        for before, place in itertools.pairwise(places):
+            _add(sums[place], of_tensor)
+            a, b = before, place
+            while a != b:  # what stands above has the smaller number
+                a, b = min(a, b), self._tree.modules[max(a, b)]["parent"]
+            _add(sums[a], [-size for size in of_tensor])
+
+
+_NO_SIZES = {"params": 0, "params_known": True, "trainable_params": 0, "param_bytes": 0, "buffer_bytes": 0}
+
+
+def _add(to: list[int], sizes: Sequence[int]) -> None:
+    for place, size in enumerate(sizes):
+        to[place] += size
 
 
 def _elements_and_bytes(tensor: torch.Tensor | PackedTensor) -> tuple[int | None, int] | None:
@@ -452,9 +498,9 @@ def _some(names: list[str]) -> str:
 
 
 class _Open:
-    """A module whose children are being added, and what its subtree holds so far."""
+    """A module whose children are being added."""
 
-    def __init__(self, tree: ModelTree, place: int, module: torch.nn.Module) -> None:
+    def __init__(self, tree: ModelTree, place: int, module: torch.nn.Module, sizes: _Sizes) -> None:
         self.place = place
         self.module = module
         self.path = tree.modules[place]["path"]
@@ -463,11 +509,11 @@ class _Open:
         is_packed = bool(packed) or any(map(_has_quant_state, parameters))
         tree.has_packed_weights = tree.has_packed_weights or is_packed
         self.own = {id(p) for p in parameters}
-        self.parameters: Tensors = {**{id(p): p for p in parameters}, **packed}
-        self.parameters |= {key: PackedTensor(*sizes) for key, sizes in packages.sizes_in(module).items()}
-        if is_packed and not sizes_of(self.parameters, {})["params_known"]:
+        held: Tensors = {**{id(p): p for p in parameters}, **packed}
+        held |= {key: PackedTensor(*each) for key, each in packages.sizes_in(module).items()}
+        if is_packed and any(size and size[0] is None for size in map(_elements_and_bytes, held.values())):
             tree.packed_unknown.append(self.path)
-        self.buffers: Tensors = {id(b): b for b in buffers}
+        sizes.add(place, held, {id(b): b for b in buffers})
         self.children = iter(children)
         self.seen: set[int] = set()  # a second name for the same child under the same parent is the same place
         if isinstance(module, torch.jit.ScriptModule):
@@ -480,21 +526,19 @@ class _Open:
 
 def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
     """Add everything below the model, and the sizes of each subtree. It may be nested deeper than Python's calls."""
-    around = [_Open(tree, 0, model)]
+    sizes = _Sizes(tree)
+    around = [_Open(tree, 0, model, sizes)]
+    modules_around = {id(model)}
     own_parameters = {id(model): around[0].own}  # by module
     while around:
         parent = around[-1]
         name, given = next(parent.children, ("", None))
         if given is None:
-            tree.modules[parent.place] |= sizes_of(parent.parameters, parent.buffers)
-            around.pop()
-            if around:
-                around[-1].parameters |= parent.parameters
-                around[-1].buffers |= parent.buffers
+            modules_around.discard(id(around.pop().module))
             continue
         child = original(given)
         # A child above itself is a loop.
-        if id(given) in parent.seen or any(child is each.module for each in around):
+        if id(given) in parent.seen or id(child) in modules_around:
             continue
         if exported.is_part_of_export(child):
             continue
@@ -508,8 +552,10 @@ def _add_below(tree: ModelTree, model: torch.nn.Module) -> None:
             forward_of_torch=has_forward_of_torch(child),
         )
         tree.add_wrapper(given, child, place)
-        around.append(_Open(tree, place, child))
+        around.append(_Open(tree, place, child, sizes))
+        modules_around.add(id(child))
         own_parameters[id(child)] = around[-1].own
+    sizes.write()
     owners = Counter(itertools.chain.from_iterable(own_parameters.values()))
     for facts, module in zip(tree.modules, tree.objects, strict=True):
         own = own_parameters.get(id(module), ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -118,6 +120,29 @@ def test_tied_parameters_count_once_in_each_subtree():
     assert rows == {"": 12, "(outside)": 0, "(optimizer)": 0, "0": 9, "1": 12, "1.0": 9, "1.1": 12}
 
 
+def test_each_tensor_counts_once_in_every_subtree_of_any_tree():
+    """Random trees whose modules share parameters, buffers and modules, against the sets of each subtree."""
+    chance = random.Random(5)
+    for _ in range(100):
+        parameters = [nn.Parameter(torch.ones(n + 1), requires_grad=n % 2 == 0) for n in range(4)]
+        buffers = [torch.ones(n + 1) for n in range(3)]
+        modules = [nn.Module() for _ in range(chance.randint(1, 10))]
+        for number, module in enumerate(modules):
+            for name in range(chance.randint(0, 3)):
+                module.register_parameter(f"p{name}", chance.choice(parameters))
+            for name in range(chance.randint(0, 2)):
+                module.register_buffer(f"b{name}", chance.choice(buffers))
+            for name in range(min(number, chance.choice([1, 1, 1, 2]))):
+                chance.choice(modules[:number]).add_module(f"m{number}_{name}", module)
+        tree = model_tree(modules[0])
+        for facts, module in zip(tree.modules, tree.objects, strict=True):
+            held = [] if module is None else [*module.parameters()]  # torch's: each once
+            assert facts["params"] == sum(p.numel() for p in held)
+            assert facts["trainable_params"] == sum(p.numel() for p in held if p.requires_grad)
+            assert facts["param_bytes"] == 4 * facts["params"]
+            assert facts["buffer_bytes"] == 4 * sum(b.numel() for b in (module.buffers() if module else ()))
+
+
 def test_shared_buffers_count_once():
     model = nn.Sequential(nn.Module(), nn.Module())
     buffer = torch.zeros(5)
@@ -179,6 +204,16 @@ def test_modules_inside_torchscript_have_rows():
 def test_many_modules_are_quick():
     model = nn.Sequential(*(nn.Sequential(*(nn.Linear(1, 1) for _ in range(50))) for _ in range(100)))
     assert len(model_tree(model).modules) == 3 + 100 + 5000
+
+
+def test_deeply_nested_modules():
+    model = nn.Linear(2, 2)
+    for _ in range(3_000):
+        model = nn.Sequential(nn.Linear(2, 2), model)
+    facts = model_tree(model).modules
+    assert len(facts) == 3 + 2 * 3_000
+    assert [each["params"] for each in facts[0:5]] == [6 * 3_001, 0, 0, 6, 6 * 3_000]
+    assert facts[-1]["params"] == 6
 
 
 class Quantized(torch.Tensor):
@@ -331,3 +366,26 @@ def test_weights_packed_in_a_buffer_are_parameters_and_their_bytes_the_buffers(n
     packed = torch.zeros(64 // 8, 32, dtype=torch.int32)
     facts = model_tree(PacksIntoInts(holds, packed, **dict(zip(names, (64, 32), strict=True)))).modules[0]
     assert (facts["params"], facts["param_bytes"], facts["buffer_bytes"]) == (64 * 32, 0, 64 * 32 // 2)
+
+
+@pytest.mark.parametrize(("depth", "is_known"), [(250, True), (300, False)])
+def test_boundaries_are_known_of_trees_that_are_not_too_deep(depth, is_known):
+    class Nested(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return self.inner(x)
+
+    model = nn.Linear(2, 2, bias=False)
+    for _ in range(depth):
+        model = Nested(model)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        total = roofprof.count(model, torch.ones(1, 2)).total
+    finally:
+        sys.setrecursionlimit(limit)
+    assert (total.macs, total.params) == (4, 4)
+    assert total.fused_bytes == (4 * (2 + 4 + 2) if is_known else None)
