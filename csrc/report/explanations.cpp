@@ -105,9 +105,8 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
             "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
   }
   std::string why =
-      "the program was not observed op by op with the memory that its modules share (TorchScript and modules nested "
-      "more "
-      "than 256 deep are not)";
+      "the program was not observed op by op with the memory that its modules share (TorchScript is not, nor are "
+      "modules nested more than 256 deep)";
   if (data.imported) why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
   if (find_note(data.notes, "fused-not-known") != nullptr) why = "a note says why";
   if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";
