@@ -15,15 +15,29 @@ std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
   return calls;
 }
 
+// What is read and what is written, each times a factor.
+struct Factors {
+  double read = 1;
+  double write = 1;
+};
+
 // Sets the traffic of `op` to that of `from`, scaled.
-void set_traffic(Pass::Op& op, const OpBucket& from, double times) {
+void set_traffic(Pass::Op& op, const OpBucket& from, Factors times) {
+  const auto scale = [](std::int64_t& bytes, double factor) {
+    if (factor != 1) bytes = std::llround(static_cast<double>(bytes) * factor);
+  };
   op.reuse = from.reuse;
   for (auto& part : op.reuse) {
-    for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.updated_bytes}) {
-      if (times != 1) *bytes = std::llround(static_cast<double>(*bytes) * times);
-    }
+    scale(part.read_bytes, times.read);
+    scale(part.write_bytes, times.write);
+    scale(part.updated_bytes, std::min(times.read, times.write));
   }
-  op.crossings = scaled(from.crossings, times);
+  op.crossings = from.crossings;
+  for (auto& part : op.crossings) {
+    scale(part.read_bytes, times.read);
+    scale(part.write_bytes, times.write);
+    scale(part.unread_bytes, times.write);
+  }
 }
 
 double share(std::int64_t part, std::int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
@@ -43,35 +57,43 @@ void take_traffic(Pass& pass, const Pass& from) {
       if (pass.crossings_known) op.crossings = crossing_whole(op.work.read_bytes, op.work.write_bytes);
       continue;
     }
-    set_traffic(op, *found->second, share(op.calls, found->second->calls));
+    const double times = share(op.calls, found->second->calls);
+    set_traffic(op, *found->second, {times, times});
   }
 }
 
-void scale_traffic(Pass& pass, const std::vector<std::int64_t>& left_out) {
+void scale_traffic(Pass& pass, const std::vector<BytesLeftOut>& left_out) {
   struct Logged {
     OpBucket traffic;
-    std::int64_t bytes = 0;
+    BytesLeftOut bytes;  // that were not left out
   };
+  const auto logged_of = [&](std::size_t i) -> BytesLeftOut {
+    const auto& work = pass.ops[i].work;
+    return {work.read_bytes - left_out[i].read_bytes, work.write_bytes - left_out[i].write_bytes};
+  };
+  const auto times = [](std::int64_t all, std::int64_t logged) { return logged > 0 ? share(all, logged) : 1; };
   std::map<OpKey, Logged> with_any_inputs;
   const auto any_inputs = [](const Pass::Op& op) { return OpKey{op.number, op.owner, kAnyInputs}; };
   for (std::size_t i = 0; i < pass.ops.size(); ++i) {
-    const auto& op = pass.ops[i];
-    const auto bytes = op.work.bytes() - left_out[i];
-    if (bytes <= 0) continue;
-    auto& sum = with_any_inputs[any_inputs(op)];
-    sum.bytes += bytes;
-    add_reuse(sum.traffic.reuse, op.reuse);
-    add_crossings(sum.traffic.crossings, op.crossings);
+    const auto bytes = logged_of(i);
+    if (!bytes.any()) continue;
+    auto& sum = with_any_inputs[any_inputs(pass.ops[i])];
+    sum.bytes.read_bytes += bytes.read_bytes;
+    sum.bytes.write_bytes += bytes.write_bytes;
+    add_reuse(sum.traffic.reuse, pass.ops[i].reuse);
+    add_crossings(sum.traffic.crossings, pass.ops[i].crossings);
   }
   for (std::size_t i = 0; i < pass.ops.size(); ++i) {
+    if (!left_out[i].any()) continue;
     auto& op = pass.ops[i];
-    const auto all = op.work.bytes();
-    if (left_out[i] <= 0) continue;
-    if (left_out[i] < all) {
-      const OpBucket logged = op;
-      set_traffic(op, logged, share(all, all - left_out[i]));
+    const auto set = [&](const OpBucket& traffic, const BytesLeftOut& logged) {
+      set_traffic(op, traffic,
+                  {times(op.work.read_bytes, logged.read_bytes), times(op.work.write_bytes, logged.write_bytes)});
+    };
+    if (const auto logged = logged_of(i); logged.any()) {
+      set(OpBucket(op), logged);
     } else if (const auto similar = with_any_inputs.find(any_inputs(op)); similar != with_any_inputs.end()) {
-      set_traffic(op, similar->second.traffic, share(all, similar->second.bytes));
+      set(similar->second.traffic, similar->second.bytes);
     } else if (pass.crossings_known) {
       op.crossings = crossing_whole(op.work.read_bytes, op.work.write_bytes);
     }

@@ -81,6 +81,14 @@ struct TrafficParts {
   bool are_steps = false;
 };
 
+// Bytes that calls of an op moved whose traffic was not logged.
+struct BytesLeftOut {
+  std::int64_t read_bytes = 0;
+  std::int64_t write_bytes = 0;
+
+  bool any() const { return read_bytes > 0 || write_bytes > 0; }
+};
+
 // The sums of one pass, threads merged. Two passes of the same work have equal `ops` but for their times.
 struct Pass {
   // An op's record as the profile keeps it, and what tells it from others as long as the process lasts.
@@ -146,9 +154,10 @@ std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops);
 // Gives each op of `pass` the reuse distances and crossings of the same op in `from`, scaled to its calls.
 void take_traffic(Pass& pass, const Pass& from);
 
-// Scales the reuse distances and crossings of ops, which are those of logged calls, to all calls. `left_out`: of each
-// op, the bytes that the other calls moved. An op of which no call was logged gets the traffic of calls of the same
-// operator and module with other inputs; where there are none either, all of it may cross every boundary.
-void scale_traffic(Pass& pass, const std::vector<std::int64_t>& left_out);
+// Scales the reuse distances and crossings of ops, which are those of logged calls, to all calls: what they read to all
+// that is read, what they write to all that is written. `left_out`: of each op, the bytes of the other calls. An op of
+// which no call was logged gets the traffic of calls of the same operator and module with other inputs; where there are
+// none either, all of it may cross every boundary.
+void scale_traffic(Pass& pass, const std::vector<BytesLeftOut>& left_out);
 
 }  // namespace roofprof

@@ -172,7 +172,7 @@ void BucketTable::start_pass() {
     bucket.calls = 0;
     bucket.ticks = 0;
     bucket.left_out_calls = 0;
-    bucket.left_out_bytes = 0;
+    bucket.left_out_bytes = {};
     bucket.work_sum = Work{};
     bucket.step = 0;
     bucket.calls_before_step = 0;

@@ -54,7 +54,7 @@ struct Bucket {
   std::int64_t calls = 0;
   Ticks ticks = 0;
   std::int64_t left_out_calls = 0;  // whose traffic was not logged
-  std::int64_t left_out_bytes = 0;  // that these moved, where per_call
+  BytesLeftOut left_out_bytes;      // that these moved, where per_call
   // The block's step that it was last counted in, by the number of those before; and what came before that step, or
   // where per_call, came in it.
   std::int64_t step = 0;
@@ -75,10 +75,14 @@ struct Bucket {
   }
   void leave_out(const Work& of_call) {
     ++left_out_calls;
-    if (per_call) left_out_bytes += of_call.bytes();
+    if (!per_call) return;
+    left_out_bytes.read_bytes = saturating_add(left_out_bytes.read_bytes, of_call.read_bytes);
+    left_out_bytes.write_bytes = saturating_add(left_out_bytes.write_bytes, of_call.write_bytes);
   }
-  std::int64_t bytes_left_out() const {
-    return per_call ? left_out_bytes : saturating_multiply(cost.work.bytes(), left_out_calls);
+  BytesLeftOut bytes_left_out() const {
+    if (per_call) return left_out_bytes;
+    return {saturating_multiply(cost.work.read_bytes, left_out_calls),
+            saturating_multiply(cost.work.write_bytes, left_out_calls)};
   }
   Work total_work() const { return per_call ? work_sum : cost.work.times(calls); }
   Work work_of_step() const { return per_call ? work_sum_of_step : cost.work.times(calls - calls_before_step); }

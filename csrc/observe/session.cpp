@@ -140,7 +140,7 @@ Pass Session::collect(double ns_per_tick) {
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
   std::map<Owner, ModuleClock> clocks;
   std::map<RegionId, RegionClock> regions;
-  std::vector<std::int64_t> left_out;  // of the traffic of each of Pass::ops
+  std::vector<BytesLeftOut> left_out;  // of each of Pass::ops
   const auto steps = steps_marked();
   const std::lock_guard lock(mutex_);
   std::vector<std::vector<std::int64_t>> ops_by_table;  // Pass::ops of each table's buckets
@@ -154,9 +154,11 @@ Pass Session::collect(double ns_per_tick) {
       ops_of_buckets.back() = static_cast<std::int64_t>(index->second);
       if (fresh) {
         pass.ops.push_back(op_of(bucket));
-        left_out.push_back(0);
+        left_out.emplace_back();
       }
-      left_out[index->second] += bucket.bytes_left_out();
+      const auto more = bucket.bytes_left_out();
+      left_out[index->second].read_bytes += more.read_bytes;
+      left_out[index->second].write_bytes += more.write_bytes;
       auto& op = pass.ops[index->second];
       op.costed &= bucket.cost.costed;
       op.calls += bucket.calls;
@@ -190,7 +192,7 @@ Pass Session::collect(double ns_per_tick) {
   if (reuse_) reuse_->collect(pass.ops, op_of);
   if (boundaries_) boundaries_->collect(pass.ops, op_of);
   pass.crossings_known = boundaries_ != nullptr;
-  if (sample_ && std::ranges::any_of(left_out, [](std::int64_t bytes) { return bytes > 0; })) {
+  if (sample_ && std::ranges::any_of(left_out, &BytesLeftOut::any)) {
     scale_traffic(pass, left_out);
     pass.sampled = sample_->parts();
   }
@@ -313,7 +315,7 @@ void Session::mark_step() {
   steps_marked_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (boundaries_) boundaries_->step();
-  if (sample_) sample_->end_step();
+  if (sample_ && thread_state().may_begin_part()) sample_->end_step();
 }
 
 void Session::leave_steps() {

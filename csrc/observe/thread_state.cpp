@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "observe/handed_over.h"
-#include "observe/known_address.h"
+#include "observe/operators/known_address.h"
 #include "observe/operators/operands.h"
 #include "observe/session.h"
 
@@ -97,6 +97,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   bypass.evidence = 0;
   if (kind == FrameKind::node) {
     ++backward.nodes;
+    if (lent.sample) lent.sample->backward_runs();
     frame.grad_mode = c10::GradMode::is_enabled();
     frame.graph_task = torch::autograd::get_current_graph_task_id();
   }
@@ -120,10 +121,14 @@ bool ThreadState::is_outermost_call() const {
   return std::ranges::count_if(frames, [](const Frame& open) { return is_call(open.kind); }) == 1;
 }
 
+bool ThreadState::may_begin_part() {
+  const auto region = std::ranges::find(frames, FrameKind::region, &Frame::kind);
+  return region == frames.end() || !std::exchange(region->began_part, true);
+}
+
 void ThreadState::begin_boundary(Frame& frame) {
-  if (lent.sample && frame.module == kModel && frame.phase == Phase::forward && is_outermost_call()) {
-    lent.sample->begin_call();
-  }
+  const bool is_call_of_model = frame.module == kModel && frame.phase == Phase::forward;
+  if (lent.sample && is_call_of_model && is_outermost_call() && may_begin_part()) lent.sample->begin_call();
   if (!lent.boundaries || (lent.sample && !lent.sample->is_logging())) return;
   lent.boundaries->enter(frame.module, frame.phase);
   frame.bounded = true;
@@ -192,6 +197,7 @@ void ThreadState::pop() {
     lent.memory->leave(frames.back().memory);
     if (frames.back().module == kOptimizer) lent.memory->optimizer_ends();
   }
+  if (lent.sample && frames.back().module == kOptimizer) lent.sample->optimizer_ran();
   if (frames.back().bounded) lent.boundaries->leave(frames.back().module, frames.back().phase);
   bypass.evidence |= frames.back().evidence_before;
   marks.end(frames.back().mark);

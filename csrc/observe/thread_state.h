@@ -50,6 +50,7 @@ struct Frame {
   LaunchMarks::Mark mark = 0;          // while a device is traced
   Allocations::Call memory = {};       // of a module's call, where memory is measured
   bool bounded = false;                // it has a boundary: a call, or a region with a row
+  bool began_part = false;             // region: a part of the block began in it (memory/traffic_sample.h)
   bool opens_region = false;           // a region, or a call that is one: no region of its path was open
   RegionId region_before = kNoRegion;  // of a region: that around it
   Ticks opened = 0;                    // or moved to its module
@@ -201,6 +202,8 @@ struct ThreadState {
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call. `left_out`: its traffic is
   // not logged, though that of others is.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1, bool left_out = false);
+  // Returns whether a part of the block may begin now: all that runs in a region is of one part.
+  bool may_begin_part();
   // Returns whether the traffic of an op that starts now is logged.
   bool logs_traffic() const { return lent.reuse != nullptr && (lent.sample == nullptr || lent.sample->logs_op()); }
   // Notes the reuse and the crossings of an op that was counted there, whose inputs are in `operands`; `work` as for

@@ -144,6 +144,23 @@ void BoundaryLog::add_row(ModuleId row, ModuleId parent) {
 
 void BoundaryLog::step() {
   const std::lock_guard guard(mutex_);
+  end_all_but_calls();
+}
+
+void BoundaryLog::interrupt() {
+  const std::lock_guard guard(mutex_);
+  end_all_but_calls();
+  for (const auto& instance : instances_) {
+    for (const auto* known : instance.written) {
+      const auto storage = storages_.find(known);
+      if (storage == storages_.end() || storage->second.storage.expired()) continue;
+      const auto use = std::ranges::find(storage->second.uses, instance.id, &Use::instance);
+      if (use != storage->second.uses.end()) goes_out(*use);
+    }
+  }
+}
+
+void BoundaryLog::end_all_but_calls() {
   for (std::size_t module = 0; module < parents_.size(); ++module) {
     for (std::size_t phase = 0; phase < kPhaseCount; ++phase) {
       const auto key = key_of(static_cast<ModuleId>(module), static_cast<Phase>(phase));

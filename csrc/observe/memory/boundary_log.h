@@ -78,6 +78,9 @@ class BoundaryLog {
   void add_row(ModuleId row, ModuleId parent);
   // Ends all instances that are not calls: a step of the program is over.
   void step();
+  // Ends them, too, and lets all go out that calls wrote and others may read: they do not tell from now on, or did not
+  // until now.
+  void interrupt();
 
   // Counts a call of an op that ended. What it moves beyond the memory of its operands crosses all boundaries.
   void count(Place place, const Owner& owner, std::span<const Operand> operands, const Work& work);
@@ -134,6 +137,7 @@ class BoundaryLog {
   static Key key_of(ModuleId module, Phase phase) { return index_of(module) * kPhaseCount + static_cast<Key>(phase); }
   ModuleId parent_of(ModuleId module) const { return parents_[index_of(module)]; }
   Instance& at(Key key);
+  void end_all_but_calls();
   void begin(Instance& instance, std::uint64_t around);
   void end(Key key);
   void find_chain(const Owner& owner);

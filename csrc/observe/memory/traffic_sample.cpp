@@ -20,6 +20,18 @@ void TrafficSample::begin_part() {
   log(logged);
 }
 
+void TrafficSample::begin_call() {
+  if (has_steps_.load(std::memory_order_relaxed)) return;
+  const bool continues = accumulates_.load(std::memory_order_relaxed) &&
+                         accumulated_.fetch_add(1, std::memory_order_relaxed) < kMostAccumulated;
+  if (!continues) begin_part();
+}
+
+void TrafficSample::optimizer_ran() {
+  accumulates_.store(false, std::memory_order_relaxed);
+  accumulated_.store(0, std::memory_order_relaxed);
+}
+
 // Calls before the end of the first step were a part of it.
 void TrafficSample::end_step() {
   if (!has_steps_.exchange(true, std::memory_order_relaxed)) {
@@ -43,7 +55,7 @@ bool TrafficSample::is_early_op() {
 }
 
 void TrafficSample::log(bool from_now) {
-  if (logging_.exchange(from_now, std::memory_order_relaxed) != from_now && boundaries_) boundaries_->step();
+  if (logging_.exchange(from_now, std::memory_order_relaxed) != from_now && boundaries_) boundaries_->interrupt();
 }
 
 }  // namespace roofprof::observe

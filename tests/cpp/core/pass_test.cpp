@@ -57,7 +57,7 @@ Pass::Op moving(std::uint64_t signature, std::int64_t bytes, std::int64_t logged
 TEST(Pass, ScalesLoggedTrafficToAllBytes) {
   Pass pass = pass_of({moving(1, 800, 200), moving(2, 100, 100)});
   pass.crossings_known = true;
-  scale_traffic(pass, {600, 0});
+  scale_traffic(pass, {{.read_bytes = 600}, {}});
   EXPECT_EQ(pass.ops[0].reuse, (Reuse{{.distance_bytes = 1000, .read_bytes = 800}}));
   EXPECT_EQ(pass.ops[0].crossings, (Crossings{{.levels = 1, .read_bytes = 800}, {.levels = 0, .read_bytes = 200}}));
   EXPECT_EQ(pass.ops[1].reuse.front().read_bytes, 100);
@@ -66,15 +66,27 @@ TEST(Pass, ScalesLoggedTrafficToAllBytes) {
 TEST(Pass, TakesTheTrafficOfOtherInputsWhereNoCallWasLogged) {
   Pass pass = pass_of({moving(1, 800, 200), moving(2, 400, 0)});
   pass.crossings_known = true;
-  scale_traffic(pass, {600, 400});
+  scale_traffic(pass, {{.read_bytes = 600}, {.read_bytes = 400}});
   EXPECT_EQ(pass.ops[1].reuse, (Reuse{{.distance_bytes = 1000, .read_bytes = 400}}));
   EXPECT_EQ(pass.ops[1].crossings, (Crossings{{.levels = 1, .read_bytes = 400}, {.levels = 0, .read_bytes = 100}}));
+}
+
+TEST(Pass, ScalesWhatIsReadAndWhatIsWrittenApart) {
+  Pass::Op logged = moving(1, 100, 100);
+  logged.work.write_bytes = 10;
+  logged.crossings = {{.levels = 0, .read_bytes = 100, .write_bytes = 10}};
+  Pass::Op other = moving(2, 200, 0);
+  other.work.write_bytes = 1000;
+  Pass pass = pass_of({logged, other});
+  pass.crossings_known = true;
+  scale_traffic(pass, {{}, {.read_bytes = 200, .write_bytes = 1000}});
+  EXPECT_EQ(pass.ops[1].crossings, (Crossings{{.levels = 0, .read_bytes = 200, .write_bytes = 1000}}));
 }
 
 TEST(Pass, AllMayCrossWhereNothingIsKnown) {
   Pass pass = pass_of({moving(1, 400, 0)});
   pass.crossings_known = true;
-  scale_traffic(pass, {400});
+  scale_traffic(pass, {{.read_bytes = 400}});
   EXPECT_TRUE(pass.ops[0].reuse.empty());
   EXPECT_EQ(pass.ops[0].crossings, crossing_whole(400, 0));
 }

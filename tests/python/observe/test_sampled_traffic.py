@@ -7,6 +7,8 @@ import torch
 from given_roofs import LEVELS, profiler
 from torch import nn
 
+import roofprof
+
 WIDTH = 128
 FLOAT = 4
 ROW = WIDTH * FLOAT
@@ -118,6 +120,54 @@ def test_steps_of_training_that_accumulate_gradients():
     }
     for path in ("", "0", "1", "(optimizer)"):
         assert figures(sampled)[path][0] == pytest.approx(figures(all_logged)[path][0], rel=0.05), path
+
+
+def one_op(rows):
+    layer = nn.Linear(WIDTH, WIDTH, bias=False).eval()
+    return block(layer, len(rows), lambda call: torch.ones(rows[call], WIDTH))
+
+
+def test_a_single_op_crosses_whole_whatever_its_shapes():
+    """Also a call that was not logged, and is not like those that were."""
+    report = one_op([1, 1, 1, 512])
+    assert figures(report)[""] == (4 * WEIGHT + 2 * ROW * 515, 4 * WEIGHT + 2 * ROW * 515)
+
+
+def test_the_first_step_of_an_optimizer_is_logged():
+    """Four calls, of which the last has the optimizer: SGD with momentum reads 5 of the 8 tensors that its ops move."""
+    layer = nn.Linear(WIDTH, WIDTH, bias=False)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    with profiler(layer) as prof:
+        for _ in range(4):
+            layer(torch.ones(2, WIDTH)).sum().backward()
+        optimizer.step()
+    assert note(prof.report()) is None
+
+
+@pytest.mark.parametrize(("calls", "within"), [(1, 0.02), (4, 0.35), (50, 0.02)])
+def test_a_region_around_calls_is_of_one_part(calls, within):
+    """What the region wrote goes out to the calls in it, though these were not logged.
+
+    What it reads once counts too much where it begins with ops, which belong to the call before.
+    """
+    layer = nn.Linear(WIDTH, WIDTH, bias=False).eval()
+    loops = 100 // calls
+
+    def run(device):
+        layer.to(device)
+        with torch.no_grad(), profiler(layer) as prof:
+            value = torch.ones(8, WIDTH, device=device)
+            for _ in range(loops):
+                with roofprof.scope("loop"):
+                    for _ in range(calls):
+                        layer(value * 2)
+        return figures(prof.report())
+
+    # On meta nothing is timed, and all is logged.
+    sampled, all_logged = run("cpu"), run("meta")
+    assert sampled["(outside).loop"][1] == all_logged["(outside).loop"][1]
+    assert sampled["(outside).loop"][0] == pytest.approx(all_logged["(outside).loop"][0], rel=within)
+    assert sampled[""][0] == pytest.approx(all_logged[""][0], rel=0.02)
 
 
 def test_where_the_model_is_not_called():

@@ -183,7 +183,8 @@ def test_what_is_declared_free_is_free(report):
 
 def test_each_figure_can_be_true(report):
     assert_conserved(report)
-    assert not report.coverage.notes  # nothing saturated, nothing failed
+    # Nothing saturated, nothing failed.
+    assert {note.code for note in report.coverage.notes} <= {"traffic-sampled"}
     for group in report.group("op", "phase", "dtype", "shapes"):
         figures = counts(group)
         assert min(figures.values()) >= 0, group.keys

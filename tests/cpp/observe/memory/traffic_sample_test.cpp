@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace roofprof::observe {
 namespace {
 
@@ -56,6 +59,32 @@ TEST(TrafficSample, FollowsStepsOnceTheyAreMarked) {
   EXPECT_TRUE(parts.are_steps);
   EXPECT_EQ(parts.all, 4);
   EXPECT_EQ(parts.logged, 3);
+}
+
+TEST(TrafficSample, TakesCallsThatAccumulateGradientsTogether) {
+  TrafficSample sample(nullptr);
+  std::vector<bool> logged;
+  for (int step = 0; step < 5; ++step) {
+    for (int call = 0; call < 4; ++call) {
+      sample.begin_call();
+      logged.push_back(sample.logs_op());
+      sample.backward_runs();
+    }
+    sample.optimizer_ran();
+  }
+  std::vector<bool> expected(20, false);
+  std::fill_n(expected.begin(), 12, true);
+  EXPECT_EQ(logged, expected);
+  EXPECT_EQ(sample.parts().all, 5);
+}
+
+TEST(TrafficSample, DoesNotWaitForAnOptimizerForEver) {
+  TrafficSample sample(nullptr);
+  for (int call = 0; call < 1000; ++call) {
+    sample.begin_call();
+    sample.backward_runs();
+  }
+  EXPECT_EQ(sample.parts().all, 1000 - TrafficSample::kMostAccumulated);
 }
 
 }  // namespace
