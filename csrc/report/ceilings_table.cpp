@@ -155,11 +155,11 @@ std::string fastest_text(const Ceilings& ceilings) {
   for (const auto& peak : ceilings.compute) {
     if (!peak.fastest) continue;
     const auto& [shape, kernel, why] = *peak.fastest;
-    const std::string dtype(name_of(peak.dtype));
-    items.push_back(dtype + ": " + shape + (kernel.empty() ? "" : " by " + kernel));
+    const auto dtype = name_of(peak.dtype);
+    items.push_back(fmt::format("{}: {}{}{}", dtype, shape, kernel.empty() ? "" : " by ", kernel));
     if (kernel.empty()) add_item(missing[why], dtype);
   }
-  for (const auto& [why, dtypes] : missing) items.push_back("kernels of " + dtypes + ": n/a because " + why);
+  for (const auto& [why, dtypes] : missing) items.push_back(fmt::format("kernels of {}: n/a because {}", dtypes, why));
   return fmt::format("{}", fmt::join(items, "; "));
 }
 
