@@ -22,11 +22,14 @@ std::int64_t levels_of(const Crossings& crossings) {
 
 Crossings crossing_whole(std::int64_t read_bytes, std::int64_t write_bytes) { return {{0, read_bytes, write_bytes}}; }
 
-Crossings scaled(Crossings crossings, double times) {
-  if (times == 1) return crossings;
+Crossings scaled(Crossings crossings, double reads, double writes) {
+  const auto scale = [](std::int64_t& bytes, double factor) {
+    if (factor != 1) bytes = std::llround(static_cast<double>(bytes) * factor);
+  };
   for (auto& part : crossings) {
-    for (auto* bytes : {&part.read_bytes, &part.write_bytes, &part.unread_bytes})
-      *bytes = std::llround(static_cast<double>(*bytes) * times);
+    scale(part.read_bytes, reads);
+    scale(part.write_bytes, writes);
+    scale(part.unread_bytes, writes);
   }
   return crossings;
 }

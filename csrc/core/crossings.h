@@ -25,8 +25,8 @@ using Crossings = std::vector<Crossing>;
 
 // Returns the crossings of an op whose bytes all cross every boundary.
 Crossings crossing_whole(std::int64_t read_bytes, std::int64_t write_bytes);
-// Returns each entry's bytes times a factor.
-Crossings scaled(Crossings crossings, double times);
+// Returns each entry with what is read, and what is written, times a factor.
+Crossings scaled(Crossings crossings, double reads, double writes);
 // Returns an entry for each of the first `levels` modules.
 Crossings by_level(const Crossings& crossings, std::size_t levels);
 // Adds both, level by level.

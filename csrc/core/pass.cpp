@@ -32,12 +32,7 @@ void set_traffic(Pass::Op& op, const OpBucket& from, Factors times) {
     scale(part.write_bytes, times.write);
     scale(part.updated_bytes, std::min(times.read, times.write));
   }
-  op.crossings = from.crossings;
-  for (auto& part : op.crossings) {
-    scale(part.read_bytes, times.read);
-    scale(part.write_bytes, times.write);
-    scale(part.unread_bytes, times.write);
-  }
+  op.crossings = scaled(from.crossings, times.read, times.write);
 }
 
 double share(std::int64_t part, std::int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }

@@ -98,7 +98,7 @@ std::string take_crossings(ProfileData& data, const ProfileData& counted) {
       continue;
     }
     const double times = static_cast<double>(op.calls) / static_cast<double>(known->second.calls);
-    of_op = scaled(known->second.crossings, times);
+    of_op = scaled(known->second.crossings, times, times);
   }
   const std::string_view advice = "; give inputs of the recorded shapes and types";
   if (lacking.share() > kMostLacking) return std::string(kNotKnown).append(lacking.sentence(data)).append(advice);
