@@ -315,7 +315,7 @@ void Session::mark_step() {
   steps_marked_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (boundaries_) boundaries_->step();
-  if (sample_ && thread_state().may_begin_part()) sample_->end_step();
+  if (sample_ && thread_state().begins_part()) sample_->end_step();
 }
 
 void Session::leave_steps() {

@@ -121,14 +121,14 @@ bool ThreadState::is_outermost_call() const {
   return std::ranges::count_if(frames, [](const Frame& open) { return is_call(open.kind); }) == 1;
 }
 
-bool ThreadState::may_begin_part() {
+bool ThreadState::begins_part() {
   const auto region = std::ranges::find(frames, FrameKind::region, &Frame::kind);
   return region == frames.end() || !std::exchange(region->began_part, true);
 }
 
 void ThreadState::begin_boundary(Frame& frame) {
   const bool is_call_of_model = frame.module == kModel && frame.phase == Phase::forward;
-  if (lent.sample && is_call_of_model && is_outermost_call() && may_begin_part()) lent.sample->begin_call();
+  if (lent.sample && is_call_of_model && is_outermost_call() && begins_part()) lent.sample->begin_call();
   if (!lent.boundaries || (lent.sample && !lent.sample->is_logging())) return;
   lent.boundaries->enter(frame.module, frame.phase);
   frame.bounded = true;

@@ -202,8 +202,9 @@ struct ThreadState {
   // Adds calls of a bucket; `work` is what this one adds where the bucket sums call by call. `left_out`: its traffic is
   // not logged, though that of others is.
   void count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls = 1, bool left_out = false);
-  // Returns whether a part of the block may begin now: all that runs in a region is of one part.
-  bool may_begin_part();
+  // Returns whether a call or step that begins now begins a part of the block: the first one in a region does, and from
+  // then on none in the same region.
+  bool begins_part();
   // Returns whether the traffic of an op that starts now is logged.
   bool logs_traffic() const { return lent.reuse != nullptr && (lent.sample == nullptr || lent.sample->logs_op()); }
   // Notes the reuse and the crossings of an op that was counted there, whose inputs are in `operands`; `work` as for
