@@ -17,7 +17,6 @@ from roofprof.cli import (
     import_trace,
     manual,
     mcp,
-    migrate,
     one_report,
     ops,
     predict,
@@ -51,7 +50,6 @@ _COMMANDS: tuple[Callable[[Commands], None], ...] = (
     manual.add_explain,
     manual.add_docs,
     mcp.add_parser,
-    migrate.add_parser,
     doctor.add_parser,
     completion.add_parser,
 )

@@ -139,10 +139,6 @@ EXAMPLES = {
         "roofprof mcp reports",
         "roofprof mcp reports --allow-run 'my_model.py:build --dtype bfloat16'",
     ),
-    "migrate": (
-        "roofprof migrate train.py",
-        "roofprof migrate train.py evaluate.py --write",
-    ),
     "doctor": ("roofprof doctor",),
     "completion": (
         "roofprof completion bash > ~/.local/share/bash-completion/completions/roofprof",

@@ -127,7 +127,7 @@ def check_files(read: Iterable[str | Path | None], *written: Path | None) -> Non
     for path in written:
         if path is None:
             continue
-        check_can_be_written(path)
+        _check_can_be_written(path)
         inode = None if path == DASH else _inode(path)
         if inode in kept:
             raise CommandError(f"'{path}' is read by this command and would be lost: give the output another name")
@@ -161,7 +161,7 @@ def files_of_environment() -> list[str | None]:
     return [os.environ.get(name) for name in ("ROOFPROF_CEILINGS", "ROOFPROF_REPLAY_DEVICE")]
 
 
-def check_can_be_written(path: Path) -> None:
+def _check_can_be_written(path: Path) -> None:
     """Raise CommandError where a file cannot be made or replaced."""
     if path == DASH:
         return

@@ -43,7 +43,6 @@ LINES = {
     "sweep": ("m.py:model --inputs n.py:inputs --device roofs.json", "--json"),
     "ceilings": ("", "--json"),
     "calibrate": ("roofs.json --from c.csv", "--json"),
-    "migrate": ("m.py n.py", "--json"),
     "ops": ("", ""),
     "explain": ("time", ""),
     "docs": ("", ""),

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from given_roofs import profiler
-from models import named
 from scaled_reports import scaled_report
 from torch import nn
 
@@ -26,7 +25,6 @@ def _report(tmp_path, monkeypatch):
     report.to_json("r.json")
     Path("b.toml").write_text('[total]\nmacs = "<= 1 G"\n')
     Path("m.py").write_text("import torch\n\n\ndef model():\n    return torch.nn.Linear(3, 4)\n")
-    Path("t.py").write_text("from thop import profile\n")
     return report
 
 
@@ -62,13 +60,12 @@ WRITERS = {
     "trace": ["trace", "r.json", "-o", "r.svg", "--json"],
     "cards": ["ceilings", "--published", "--json"],
     "roofs": ["ceilings", "--published", "L40S", "--json"],
-    "migrate": ["migrate", "t.py", "--json"],
     "sweep": ["sweep", "m.py:model", "--input", "Bx3", "--batch", "1,2", "--device", "L40S", "--json"],
     "count": ["profile", "m.py:model", "--input", "1x3", "--count", "--json"],
 }
 
 
-@pytest.mark.parametrize("name", named(WRITERS, "migrate"))
+@pytest.mark.parametrize("name", WRITERS)
 def test_a_dash_prints_what_the_file_would_have_and_nothing_else(name, capsysbinary):
     options = WRITERS[name]
     assert main([*options, "x"]) == 0
