@@ -1,7 +1,6 @@
 # What `cmake --install --prefix <folder>` lays out; without ROOFPROF_PYTHON all but the last line. The Python package is
 # that folder, so a pip install serves C++ too:
 #
-#   bin/roofprof-report
 #   lib/libroofprof.so  lib/libroofprof_reports.so  lib/libroofprof_nn.so   lib/pkgconfig/roofprof.pc   include/roofprof/*.h   share/cmake/roofprof/
 #   share/doc/roofprof/*.md
 #   _C*.so   _report*.so   _build_info.py
@@ -13,7 +12,6 @@ set_target_properties(roofprof_reports PROPERTIES EXPORT_NAME reports)
 set_target_properties(roofprof_nn PROPERTIES EXPORT_NAME nn)
 set_target_properties(roofprof_program PROPERTIES EXPORT_NAME roofprof)
 install(TARGETS roofprof roofprof_reports roofprof_nn roofprof_program EXPORT roofprofTargets LIBRARY DESTINATION lib)
-install(TARGETS roofprof_report_program RUNTIME DESTINATION bin)
 install(DIRECTORY csrc/include/roofprof DESTINATION include)
 install(DIRECTORY docs/ DESTINATION share/doc/roofprof FILES_MATCHING PATTERN "*.md" PATTERN images EXCLUDE)
 install(EXPORT roofprofTargets NAMESPACE roofprof:: DESTINATION ${_config})

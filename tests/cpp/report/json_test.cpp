@@ -15,7 +15,9 @@
 #include "core/profile_data.h"
 #include "report/sample_device.h"
 #include "report/sample_models.h"
+#include "roofprof/ranks.h"
 #include "support/device_builder.h"
+#include "support/profile_builder.h"
 
 namespace roofprof {
 namespace {
@@ -195,6 +197,22 @@ TEST(ReportJson, FilesAreWrittenAndReadByName) {
   std::filesystem::remove(path);
   EXPECT_THROW(static_cast<void>(Report::from_json(path)), std::runtime_error);
   EXPECT_THROW(report.write_json(path + "/missing/report.json"), std::runtime_error);
+}
+
+TEST(ReportJson, FilesOfRanksAreMerged) {
+  std::vector<std::string> paths;
+  for (const std::int64_t rank : {0, 1}) {
+    testing::ProfileBuilder profile;
+    profile.op("aten::linear", kModel, testing::work_of(rank == 0 ? 1'000 : 200, 500));
+    profile.data.environment = {{"world_size", std::int64_t{2}}, {"rank", rank}};
+    paths.push_back(::testing::TempDir() + "/json_test_" + std::to_string(::getpid()) + "." + std::to_string(rank));
+    profile.report().write_json(paths.back());
+  }
+  const Report merged = merge_reports(paths);
+  EXPECT_EQ(merged.ranks().size(), 2U);
+  EXPECT_EQ(merged.total().macs, 500 + 100);
+  for (const auto& path : paths) std::filesystem::remove(path);
+  EXPECT_THROW(static_cast<void>(merge_reports(paths)), std::runtime_error);
 }
 
 TEST(ReportJson, HoldsEveryPartUnderItsKey) {

@@ -20,7 +20,6 @@ LEFT_BEHIND = [
     "python/roofprof/_C.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_report.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_build_info.py",
-    "python/roofprof/bin/roofprof-report",
     "python/roofprof/include/roofprof/report.h",
     "python/roofprof/lib/libroofprof.so",
     "python/roofprof/share/cmake/roofprof/roofprofConfig.cmake",
