@@ -200,12 +200,12 @@ def _plot(arguments: argparse.Namespace) -> int:
 # ---- trace
 
 FORMATS = (
-    ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .svg: a flame graph of time by module; "
-    ".folded: the same as folded stacks"
+    ".json or .json.gz: for Perfetto; .speedscope.json: for speedscope; .folded: time by module as folded stacks, for "
+    "flame graphs"
 )
 
 _TRACE = f"""\
-A report in the format that the file's suffix asks for ({FORMATS}). Flame graphs are made of any report with times; the
+A report in the format that the file's suffix asks for ({FORMATS}). Folded stacks are made of any report with times; the
 others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=True) made.
 """
 
@@ -213,7 +213,7 @@ others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=
 def add_trace(commands: Commands) -> None:
     """Add the command's options."""
     parser = commands.add_parser(
-        "trace", help="write a report's JSON file as a trace or a flame graph", description=_TRACE
+        "trace", help="write a report's JSON file as a trace or folded stacks", description=_TRACE
     )
     parser.set_defaults(command=_trace)
     add_report(parser)

@@ -81,7 +81,7 @@ EXAMPLES = {
         "roofprof plot after.json --before before.json -o r.png",
     ),
     "trace": (
-        "roofprof trace r.json -o flame.svg",
+        "roofprof trace r.json -o r.folded",
         "roofprof trace r.json -o r.speedscope.json",
     ),
     "import": (

@@ -60,7 +60,7 @@ FURTHER = [
     ("predict", "r.json --all", "--json"),
     ("predict", "r.json --device roofs.json --what-if", "--json"),
     ("check", "r.json --baseline s.json --write", "--budget"),
-    ("trace", "r.json -o r.svg", "--json"),  # which needs -o
+    ("trace", "r.json -o r.folded", "--json"),  # which needs -o
 ]
 CASES = [(name, line, option) for name, (line, options) in LINES.items() for option in options.split()]
 CASES.remove(("trace", "r.json", "--json"))
@@ -230,7 +230,7 @@ READERS = [(name, line) for name, (line, _) in LINES.items() if "." in line]
 @pytest.mark.parametrize("make", [make_pipe, make_device, make_socket, Path.mkdir])
 @pytest.mark.parametrize(("name", "line"), READERS + SAVED)
 def test_no_command_reads_what_is_no_regular_file(name, line, make, capsys, patience):
-    command = {"sweep": ["predict", "--sweep"], "trace": ["trace", "-o", "t.svg"]}.get(name, [name])
+    command = {"sweep": ["predict", "--sweep"], "trace": ["trace", "-o", "t.folded"]}.get(name, [name])
     Path("t.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}]}')
     for read in dict.fromkeys(read_by(line)):
         kept = Path(read).rename("kept")

@@ -156,7 +156,7 @@ def test_the_report_is_one_like_any_other(run):
     assert Path("r.csv").read_text().startswith("path,type,")
     for words in (
         ("show", "r.json", "--by", "op"),
-        ("trace", "r.json", "-o", "flame.svg"),
+        ("trace", "r.json", "-o", "r.folded"),
         ("compare", "r.json", "r.json"),
         ("predict", "r.json", "--device", "L40S"),
         ("check", "r.json", "--budget", "budget.toml"),
@@ -446,7 +446,7 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
         ("show", "--brief"),
         ("html",),
         ("plot", "-o", "p.svg"),
-        ("trace", "-o", "f.svg"),
+        ("trace", "-o", "f.folded"),
         ("compare", "r.json"),
         ("merge", "-o", "m.json"),
         ("scaling", "r.json"),

@@ -68,7 +68,7 @@ def test_plot(report):
 
 
 def test_trace(report):
-    assert main(["trace", "r.json", "-o", "r.svg", "--json", "x.json"]) == 0
+    assert main(["trace", "r.json", "-o", "r.folded", "--json", "x.json"]) == 0
     found = stored("time_tree")
     assert found["unit"] == "nanoseconds"
     model, *outside = found["modules"]

@@ -72,7 +72,7 @@ html r.json -o page.html --json page.json
 merge r.json --skip-bad
 scaling r.json more_ranks.json
 trace r.json -o trace.json
-trace r.json -o flames.svg
+trace r.json -o r.folded
 predict r.json --all
 predict r.json --device A100
 predict r.json --device A100 --what-if

@@ -70,7 +70,7 @@ def test_a_tree_that_json_cannot_nest(report, tmp_path, monkeypatch, capsys):
         {"module": first + i, "phase": "forward", "calls": 1, "self_ns": [1000] * runs} for i in range(5000)
     ]
     Path("r.json").write_text(json.dumps(report))
-    assert main(["trace", "r.json", "-o", "flames.svg", "--json", "t.json"]) == 2
+    assert main(["trace", "r.json", "-o", "r.folded", "--json", "t.json"]) == 2
     assert "nested deeper" in capsys.readouterr().err
     assert not Path("t.json").exists()
 

@@ -86,7 +86,7 @@ def test_a_replaced_file_keeps_its_permissions(mode, folder):
         "a.json": report.to_json,
         "a.csv": report.to_csv,
         "roofs.json": roofs().save,
-        "t.svg": report.to_flame_graph,
+        "t.folded": report.to_folded_stacks,
         "c.json": roofprof.compare(report, report).to_json,
     }.items():
         path = folder / name

@@ -1,1 +1,1 @@
-"""Reports as traces and flame graphs: ``timeline`` and ``time_tree`` have the data, and each format has a file."""
+"""Reports as traces and folded stacks: ``timeline`` and ``time_tree`` have the data, and each format has a file."""

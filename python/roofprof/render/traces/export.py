@@ -1,4 +1,4 @@
-"""The methods of a report that write traces and flame graphs, and the format that a file's name asks for."""
+"""The methods of a report that write traces and folded stacks, and the format that a file's name asks for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 
 from roofprof import _build_info, _report
 from roofprof.render.files import write_whole
-from roofprof.render.traces.flame_svg import flame_svg
 from roofprof.render.traces.formats import chrome_trace, speedscope
 from roofprof.render.traces.time_tree import folded, time_tree
 from roofprof.render.traces.timeline import timeline
 
-FLAMES = (".svg", ".folded", ".txt")
+FOLDED = (".folded", ".txt")
 
 
 class WritesTraces:
@@ -42,24 +41,22 @@ class WritesTraces:
         _check_suffix(path, ".json")
         _write(path, speedscope(timeline(self._compiled), _title(self._compiled), f"roofprof {_build_info.VERSION}"))
 
-    def to_flame_graph(self, path: str | os.PathLike[str]) -> None:
-        """Write the time of each module as a flame graph, of any report with times.
+    def to_folded_stacks(self, path: str | os.PathLike[str]) -> None:
+        """Write each module's own time in nanoseconds, "model;layer;conv 123", for flamegraph.pl and speedscope.
 
-        ".svg" is a picture that needs nothing else; ".folded" or ".txt" has folded stacks, "model;layer;conv 123" in
-        nanoseconds. Raises ValueError for a count and for other names, OSError where the file cannot be written.
+        Of any report with times; the file's name ends in ".folded" or ".txt". Raises ValueError for a count and for
+        other names, OSError where the file cannot be written.
         """
-        suffix = Path(path).suffix.lower()
-        if suffix not in FLAMES:
-            raise ValueError(f"cannot write '{os.fspath(path)}': a flame graph's file ends in {_either(FLAMES)}")
-        roots = time_tree(self._compiled, with_ops=suffix == ".svg")
-        _write(path, flame_svg(roots, _title(self._compiled)) if suffix == ".svg" else folded(roots))
+        if Path(path).suffix.lower() not in FOLDED:
+            raise ValueError(f"cannot write '{os.fspath(path)}': the file of folded stacks ends in {_either(FOLDED)}")
+        _write(path, folded(time_tree(self._compiled)))
 
 
 _Writer = Callable[[WritesTraces, "str | os.PathLike[str]"], None]
 _BY_SUFFIX: dict[str, _Writer] = {
     ".speedscope.json": WritesTraces.to_speedscope,
     ".json": WritesTraces.to_chrome_trace,
-    **dict.fromkeys(FLAMES, WritesTraces.to_flame_graph),
+    **dict.fromkeys(FOLDED, WritesTraces.to_folded_stacks),
 }
 
 
@@ -70,13 +67,13 @@ def writer_for(path: str | os.PathLike[str]) -> _Writer:
         compressed = suffix.endswith(".json") and name.endswith(f"{suffix}.gz")
         if name.endswith(suffix) or compressed:
             return write
-    known = [".json", ".json.gz", ".speedscope.json", *FLAMES]
+    known = [".json", ".json.gz", ".speedscope.json", *FOLDED]
     raise ValueError(f"cannot write '{os.fspath(path)}': a trace's file ends in {_either(known)}")
 
 
 def needs_events(path: str | os.PathLike[str]) -> bool:
     """Return True when the format of the file's name is made of single events."""
-    return writer_for(path) is not WritesTraces.to_flame_graph
+    return writer_for(path) is not WritesTraces.to_folded_stacks
 
 
 def _check_suffix(path: str | os.PathLike[str], wanted: str) -> None:

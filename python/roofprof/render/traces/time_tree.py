@@ -1,4 +1,4 @@
-"""The time of a report by module and op, as a tree; and as folded stacks."""
+"""The time of a report by module, as a tree; and as folded stacks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from roofprof.render.traces.timeline import NOT_TIMED
 
 @dataclass
 class Node:
-    """A module with the time of its subtree, or an op in one."""
+    """A module with the time of its subtree."""
 
     name: str  # without its parent's
     path: str
     type: str
     time_ns: int
     children: list[Node] = field(default_factory=list)
-    percent_of_roof: float | None = None
 
     @property
     def own_ns(self) -> int:
@@ -28,18 +27,11 @@ class Node:
         return max(self.time_ns - sum(child.time_ns for child in self.children), 0)
 
 
-OP = "op"  # the type of a node that is no module
-
-
-def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
-    """Return the model, and "(outside)" and "(optimizer)" where they took time. Raises ValueError for a count.
-
-    with_ops: each module's own ops are its last children.
-    """
+def time_tree(report: _report.Report) -> list[Node]:
+    """Return the model, and "(outside)" and "(optimizer)" where they took time. Raises ValueError for a count."""
     if report.total.time is None:
-        raise ValueError(NOT_TIMED.replace("a trace", "a flame graph"))
+        raise ValueError(NOT_TIMED.replace("a trace", "folded stacks"))
     roots: list[Node] = []
-    modules: dict[str, Node] = {}  # by path
     nodes: list[Node] = []  # by row
     for row, parent_row in zip(report.rows, report.parents(), strict=True):
         parent = nodes[parent_row] if parent_row >= 0 else None
@@ -47,18 +39,10 @@ def time_tree(report: _report.Report, *, with_ops: bool = False) -> list[Node]:
         if parent is not None:
             name = row.path.removeprefix(f"{parent.path}.") if parent.path else row.path
         # Without a time it ran inside a compiled region, whose row has it.
-        node = Node(name, row.path, row.type, round((row.time or 0) * 1e9), percent_of_roof=row.percent_of_roof)
+        node = Node(name, row.path, row.type, round((row.time or 0) * 1e9))
         nodes.append(node)
-        modules[row.path] = node
         if node.time_ns:
             (parent.children if parent else roots).append(node)
-    for group in report.group(["module", "op"]) if with_ops else ():
-        module, op = group.keys
-        if group.time and module in modules:
-            leaf = Node(
-                op.removeprefix("aten::"), module, OP, round(group.time * 1e9), percent_of_roof=group.percent_of_roof
-            )
-            modules[module].children.append(leaf)
     return roots
 
 
