@@ -21,8 +21,6 @@ IMPORTED_AS = {
     "ipython": "IPython",
     "mlflow-skinny": "mlflow",
     "myst-parser": "myst_parser",
-    "opentelemetry-api": "opentelemetry",
-    "opentelemetry-sdk": "opentelemetry.sdk",
     "pyyaml": "yaml",
 }
 

@@ -19,23 +19,19 @@ from roofprof.cli.shared import (
     check_files,
     check_output,
     output,
-    print_result,
     read_report,
     say,
-    write_files,
     write_json,
 )
 
 if TYPE_CHECKING:
-    from roofprof.budget import Outcome
     from roofprof.report.report import Report
 
 # ---- show
 
 _SHOW = """\
 Prints the table of a report, with other columns, order or depth than when it was made; or its rows as CSV. With --brief
-it prints what matters in at most 40 lines of ASCII; with --format md it prints Markdown for a pull request, with
---format prometheus metrics.
+it prints what matters in at most 40 lines of ASCII; with --format md it prints Markdown for a pull request.
 """
 
 
@@ -49,13 +45,11 @@ def add_show(commands: Commands) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("text", "md", "prometheus"),
+        choices=("text", "md"),
         default="text",
-        help="md: Markdown with tables that GitHub shows; prometheus: metrics",
+        help="md: Markdown with tables that GitHub shows",
     )
-    parser.add_argument(
-        "--budget", type=Path, metavar="FILE", help="with --format md or prometheus: limits, and which are broken"
-    )
+    parser.add_argument("--budget", type=Path, metavar="FILE", help="with --format md: limits, and which are broken")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
     add_output_options(parser)
 
@@ -65,12 +59,10 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.brief and arguments.format != "text":
         raise CommandError(f"--brief is plain text: leave it out with --format {arguments.format}")
     if (arguments.budget or arguments.baseline) and arguments.format == "text":
-        raise CommandError("--budget and --baseline need --format md or prometheus; 'roofprof check' says it as text")
+        raise CommandError("--budget and --baseline need --format md; 'roofprof check' says it as text")
     check_dash(arguments.report, arguments.baseline)
     check_output(arguments, [arguments.report, arguments.budget, arguments.baseline])
     report = read_report(arguments.report)
-    if arguments.format == "prometheus":
-        return _show_metrics(report, arguments)
     if arguments.brief:
         return output(report, arguments, report.brief())
     if arguments.format == "md":
@@ -78,37 +70,17 @@ def _show(arguments: argparse.Namespace) -> int:
     return output(report, arguments)
 
 
-def _outcome(report: Report, arguments: argparse.Namespace) -> Outcome | None:
-    """Return what a budget says of the report, if one was given."""
-    if not arguments.budget:
-        return None
-    from roofprof.budget import Budget
-
-    baseline = read_report(arguments.baseline) if arguments.baseline else None
-    return Budget.load(arguments.budget).check(report, baseline)
-
-
 def _markdown(report: Report, arguments: argparse.Namespace) -> str:
     """Return the report as Markdown, with the verdict on its budget first."""
-    outcome = _outcome(report, arguments)
     verdict = ""
-    if outcome is not None:
+    if arguments.budget:
+        from roofprof.budget import Budget
+
+        baseline = read_report(arguments.baseline) if arguments.baseline else None
+        outcome = Budget.load(arguments.budget).check(report, baseline)
         verdict = f"### Budget: {'kept' if outcome.kept else 'broken'}\n\n{outcome.document().markdown()}\n"
     columns = arguments.columns or ()
     return verdict + report.markdown(arguments.depth, arguments.sort, columns, by=arguments.by, limit=arguments.limit)
-
-
-def _show_metrics(report: Report, arguments: argparse.Namespace) -> int:
-    """Print the metrics, and write the requested files."""
-    from roofprof.budget import BudgetError
-
-    try:
-        text = report.to_prometheus(budget=_outcome(report, arguments))
-    except (ImportError, BudgetError, OSError) as error:
-        raise CommandError(str(error)) from error
-    code = write_files(report, arguments)
-    print_result(text.rstrip("\n"), arguments)
-    return code
 
 
 # ---- html

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from roofprof.report.dashboards import CheckedBudget
-
 _printed = itertools.count()  # reports so far
 
 
@@ -419,28 +417,6 @@ class Report(WritesTraces, Predicts):
         for name in texts:
             frame[name] = frame[name].str.removeprefix("'")
         return frame
-
-    def to_prometheus(self, path: str | Path | None = None, budget: CheckedBudget | None = None) -> str:
-        """Return totals, memory, findings and a budget's verdict as Prometheus' text; with a path, write it as well.
-
-        budget: what ``Budget.check`` returned. ``docs/dashboards.md`` lists the metrics. Needs prometheus_client
-        (``pip install roofprof[prometheus]``).
-        """
-        from roofprof.report.dashboards import prometheus_text
-
-        text = prometheus_text(self, budget)
-        if path is not None:
-            write_whole(path, text.encode())
-        return text
-
-    def to_opentelemetry(self, meter: Any, budget: CheckedBudget | None = None) -> None:
-        """Set a gauge of OpenTelemetry's for each of the same metrics.
-
-        meter: what ``opentelemetry.metrics.get_meter("roofprof")`` returned.
-        """
-        from roofprof.report.dashboards import record_in
-
-        record_in(meter, self, budget)
 
     def to_html(self, path: str | Path) -> None:
         """Write one HTML file to look at, which needs no network; it is written whole or not at all.

@@ -123,7 +123,6 @@ _OF_PAGE = {
     "docs/callbacks.md": _trainers,
     "docs/compare.md": _two_reports,
     "docs/compat.md": _compat,
-    "docs/dashboards.md": _report,
     "docs/language-models.md": _language_model,
     "docs/latency.md": _image_model,
     "docs/page.md": _report,
