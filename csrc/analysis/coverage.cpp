@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
 #include "analysis/exposed.h"
 #include "analysis/roofline.h"
@@ -316,7 +315,6 @@ std::string percent_of_wall(const RooflineRow& total) {
 }  // namespace
 
 Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
-  record_derivation("coverage", data);
   Coverage coverage;
   coverage.unobserved = data.unobserved;
   coverage.dropped_records = data.dropped_records;

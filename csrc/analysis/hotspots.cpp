@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "analysis/derivations.h"
 #include "analysis/exposed.h"
 #include "analysis/group.h"
 #include "analysis/kernel_rows.h"
@@ -93,7 +92,6 @@ GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t commun
 
 std::vector<GroupRow> ops_in_modules(const ProfileData& data, const std::vector<RooflineRow>& rows,
                                      const Figures& total) {
-  record_derivation("hotspots", data);
   if (data.ceilings.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto hotspots = group_rows(data, total, keys);

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "analysis/derivations.h"
 #include "analysis/kernel_arch.h"
 #include "analysis/measured.h"
 #include "analysis/roofline.h"
@@ -238,7 +237,6 @@ OpBucket bucket_of(const CompiledKernel& kernel, const ProfileData& data) {
 }
 
 std::vector<KernelRow> kernel_rows(const ProfileData& data) {
-  record_derivation("kernels", data);
   const auto all_ns = total_ns_of(data.kernels);
   const auto by_op = kernels_by_op(data);
   const CounterReader reader(data.counters);

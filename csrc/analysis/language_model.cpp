@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "analysis/derivations.h"
 #include "analysis/gainable_idle.h"
 #include "analysis/within.h"
 
@@ -15,7 +14,6 @@ std::optional<std::int64_t> known(std::int64_t context) { return context < 0 ? s
 }  // namespace
 
 std::vector<TokenPhase> token_phases(const ProfileData& data) {
-  record_derivation("language model", data);
   std::vector<TokenPhase> phases;
   for (const TokenCalls& calls : data.token_calls) {
     TokenPhase& phase = phases.emplace_back();

@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "analysis/derivations.h"
 #include "analysis/module_sums.h"
 #include "analysis/rows.h"
 #include "analysis/within.h"
@@ -83,7 +82,6 @@ std::vector<RegionId> regions_in_order(const ProfileData& data) {
 }  // namespace
 
 std::vector<RooflineRow> region_rows(const ProfileData& data) {
-  record_derivation("regions", data);
   if (data.regions.empty()) return {};
   auto self = sum_regions(data);
   auto inclusive = self;

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "analysis/closest.h"
-#include "analysis/derivations.h"
 #include "analysis/fused_bound.h"
 #include "analysis/module_sums.h"
 #include "core/check_indices.h"
@@ -356,7 +355,6 @@ std::vector<ModuleId> row_modules(const ProfileData& data) {
 }
 
 std::vector<RooflineRow> join_rows(const ProfileData& data) {
-  record_derivation("rows", data);
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
@@ -420,7 +418,6 @@ const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRo
 }
 
 RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
-  record_derivation("total", data);
   ModuleSums sums;
   const auto self = sum_self(data);
   const auto exists = existing_rows(data);

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "analysis/derivations.h"
 #include "analysis/device_coverage.h"
 #include "analysis/findings/finding_case.h"
 #include "analysis/findings/finding_rules.h"
@@ -237,7 +236,6 @@ double middle_of(const Finding& finding) {
 std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
                                  const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
                                  const RooflineRow& total) {
-  record_derivation("findings", data);
   if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
   const ProfileData& folded = *folding.data;
   std::vector<GroupRow> cases;

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "analysis/derivations.h"
 #include "analysis/exposed.h"
 #include "analysis/rows.h"
 #include "core/collective_kinds.h"
@@ -52,7 +51,6 @@ void add_bound(double bound_ns, Collective& row) {
 }  // namespace
 
 std::vector<Collective> collective_rows(const ProfileData& data) {
-  record_derivation("collectives", data);
   std::vector<Collective> rows;
   for (const auto& bucket : data.collectives.collectives) {
     const auto& op = data.ops[static_cast<std::size_t>(bucket.bucket)];

@@ -5,7 +5,6 @@
 #include <map>
 #include <type_traits>
 
-#include "analysis/derivations.h"
 #include "analysis/ranks/merged_sums.h"
 #include "analysis/rows.h"
 #include "analysis/steps.h"
@@ -82,7 +81,6 @@ const std::vector<Rank>& ranks_of(const ProfileData& data) {
 }
 
 std::optional<LateRank> late_rank(const ProfileData& data) {
-  record_derivation("late rank", data);
   const Rank* late = nullptr;
   for (const auto& rank : ranks_of(data)) {
     if (!rank.waiting_ns) return std::nullopt;
@@ -100,7 +98,6 @@ std::optional<LateRank> late_rank(const ProfileData& data) {
 }
 
 std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<RooflineRow>& rows) {
-  record_derivation("slow rank", data);
   std::vector<std::int64_t> times;
   const Rank* slowest = nullptr;
   for (const auto& rank : ranks_of(data)) {

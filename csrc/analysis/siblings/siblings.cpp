@@ -13,7 +13,6 @@
 #include <utility>
 #include <variant>
 
-#include "analysis/derivations.h"
 #include "analysis/rows.h"
 #include "analysis/siblings/new_ids.h"
 #include "core/fields.h"
@@ -372,7 +371,6 @@ void look_at_times(const std::vector<const RooflineRow*>& members, Siblings& gro
 
 Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
   const ProfileData& data = *profile;
-  record_derivation("folding", data);
   const FoldingPlan plan = plan_folding(data);
   Folding folding{profile, {}};
   if (plan.groups.empty()) {

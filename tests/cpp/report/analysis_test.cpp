@@ -1,79 +1,23 @@
-// What a report derives of its profile, and how often.
+// What a report derives of its profile.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "analysis/derivations.h"
 #include "analysis/whole/analysis.h"
 #include "report/sample_models.h"
-#include "report/tables.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
 namespace {
 
-std::vector<std::string> repeated(const DerivationLog& log) {
-  std::vector<std::string> parts;
-  for (const auto& [part, count] : log.counts()) {
-    if (count > 1) parts.push_back(part.first + ": " + std::to_string(count));
-  }
-  return parts;
-}
-
-bool derived(const DerivationLog& log, const std::string& part) {
-  return std::ranges::any_of(log.counts(), [&](const auto& entry) { return entry.first.first == part; });
-}
-
-// Everything that prints, writes or shows a report.
-void show_everything(const Report& report) {
-  for (const char* by : {"module", "op", "kernel", "scope", "rank", "collective"}) {
-    for (const bool expand : {false, true}) report.table({.by = by, .expand = expand});
-    report.table({.by = by});
-  }
-  report.to_json();
-  report.to_csv();
-  for (const char* part : {"heading", "rows", "legend", "roofs", "coverage"}) part_of_report(report, part, {});
-  report.analysis().hotspots();
-  report.analysis().wasting_themselves();
-  report.siblings();
-  report.findings();
-  report.collectives();
-  report.language_model();
-}
-
-TEST(Derivations, NoPartIsDerivedTwiceHoweverAReportIsShown) {
-  for (const auto& report : {testing::sample_resnet50(), testing::sample_transformer(), testing::sample_toy()}) {
-    const DerivationLog log;
-    show_everything(report);
-    show_everything(report);
-    EXPECT_EQ(repeated(log), std::vector<std::string>{});
-    for (const char* part : {"rows", "total", "kernels", "regions", "coverage", "folding", "hotspots", "findings",
-                             "collectives", "slow rank", "late rank", "language model"}) {
-      EXPECT_TRUE(derived(log, part)) << part;
-    }
-  }
-}
-
-TEST(Derivations, NothingIsDerivedThatNobodyAskedFor) {
-  const Report report = testing::sample_resnet50();
-  const DerivationLog log;
-  EXPECT_FALSE(report.ceilings().empty());
-  EXPECT_TRUE(log.counts().empty());
-  EXPECT_FALSE(report.rows().empty());
-  EXPECT_FALSE(derived(log, "folding"));
-}
-
-TEST(Derivations, CopiesOfAReportShareThem) {
+TEST(Analysis, CopiesOfAReportShareWhatIsDerived) {
   const Report report = testing::sample_transformer();
-  const DerivationLog log;
-  const std::string text = report.table();
   const Report copy = report;  // NOLINT(performance-unnecessary-copy-initialization)
-  EXPECT_EQ(copy.table(), text);
-  EXPECT_EQ(repeated(log), std::vector<std::string>{});
+  EXPECT_EQ(&copy.rows(), &report.rows());
+  EXPECT_EQ(&copy.analysis().findings(), &report.analysis().findings());
 }
 
 TEST(Analysis, ThreadsMayReadOneReport) {
