@@ -139,8 +139,8 @@ class _Magic:
         name = arguments.output
         if not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError(f"roofprof: -o names a variable, and '{name}' cannot be one")
-        if (arguments.skip or 0) < 0 or (arguments.steps is not None and arguments.steps < 1):
-            raise UsageError("roofprof: --steps must be 1 or more, and --skip 0 or more")
+        if arguments.steps == 0:
+            raise UsageError("roofprof: --steps must be 1 or more")
         import torch
 
         from roofprof import count

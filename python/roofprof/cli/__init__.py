@@ -25,7 +25,7 @@ from roofprof.cli import (
     several_reports,
     time,
 )
-from roofprof.cli.parser import Formatter, Parser, epilog, overview
+from roofprof.cli.parser import Parser, epilog, filled, overview
 from roofprof.cli.shared import CommandError, Commands, complain, discard_stdout, open_closed_streams, say
 from roofprof.render.printable import printable_lines
 
@@ -87,13 +87,15 @@ def make_parser() -> argparse.ArgumentParser:
         prog="roofprof",
         description="Which module wastes the machine, and by how much: a per-module roofline table of a PyTorch model.",
         epilog=overview(),
-        formatter_class=Formatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in _COMMANDS:
         add(commands)
     for name, of_command in commands.choices.items():
+        of_command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        of_command.description = filled(of_command.description or "")
         of_command.epilog = epilog(name)
-        of_command.formatter_class = Formatter
+        of_command.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_width,
     check_files,
     print_result,
@@ -46,7 +45,6 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the roofs with the fitted numbers to a file")
     add_width(parser)
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_width,
     check_files,
     print_result,
@@ -56,7 +55,6 @@ def add_parser(commands: Commands) -> None:
         "--seconds", type=_seconds, default=30.0, help="how long --network measures (default: %(default)g)"
     )
     add_width(parser)
-    add_debug(parser)
 
 
 def _seconds(text: str) -> float:

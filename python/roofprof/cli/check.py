@@ -8,7 +8,6 @@ from pathlib import Path
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_json,
     add_report,
     check_dash,
@@ -40,7 +39,6 @@ def add_parser(commands: Commands) -> None:
         "--margin", type=_percent, default=0.1, metavar="PERCENT", help="of times, with --write (default: 10)"
     )
     add_json(parser, "which limits are broken")
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

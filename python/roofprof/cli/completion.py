@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roofprof import manual
-from roofprof.cli.shared import TABLES, CommandError, Commands, add_debug, print_text
+from roofprof.cli.shared import TABLES, CommandError, Commands, print_text
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -35,7 +35,6 @@ def add_parser(commands: Commands) -> None:
     )
     parser.set_defaults(command=run)
     parser.add_argument("shell", choices=SHELLS, help="which one")
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

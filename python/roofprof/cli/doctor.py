@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from roofprof import _build_info, _report
-from roofprof.cli.shared import Commands, add_debug, add_width, print_text, width
+from roofprof.cli.shared import Commands, add_width, print_text, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,6 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(command=run)
     add_width(parser)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,14 +11,12 @@ from typing import Any
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_json_output,
-    add_output_options,
+    add_report_options,
     add_trust,
     check_output,
     files_of,
     output,
     say,
-    take_json_output,
     with_article,
 )
 
@@ -66,7 +64,7 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         ncu = _NCU.format(all=_metrics("memory", "sass", "tensor"), memory=_metrics("memory"))
-        parser.description = f"{_DESCRIPTION}\n{ncu}"
+        parser.description = f"{parser.description}\n\n{ncu}"
         parser.print_help()
         parser.exit()
 
@@ -116,13 +114,13 @@ def add_parser(commands: Commands) -> None:
     )
     add_trust(parser)
     parser.add_argument("--args", metavar="ARGS", help="arguments for --model's target, as Python literals")
-    parser.add_argument(
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument(
         "--input", action="append", metavar="SHAPE", help="for --model: an input, as `roofprof profile` takes it"
     )
-    parser.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="for --model: a callable that returns inputs")
+    inputs.add_argument("--inputs", metavar="FILE.py:CALLABLE", help="for --model: a callable that returns inputs")
     parser.add_argument("--dtype", help="for --model: dtype of its parameters and of --input's tensors")
-    add_json_output(parser)
-    add_output_options(parser)
+    add_report_options(parser, "-o", "--output")
     parser.set_defaults(by=None)
 
 
@@ -161,7 +159,6 @@ def _without_folders(paths: list[Path]) -> list[Path]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the trace, and print and write its report."""
-    take_json_output(arguments)
     if not arguments.trace and arguments.ncu is None:
         raise CommandError("give the trace to read, or what ncu counted (--ncu FILE.csv), or both")
     if not arguments.trace and (arguments.model or arguments.steps):

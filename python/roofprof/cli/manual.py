@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 from roofprof import manual
-from roofprof.cli.shared import Commands, add_debug, print_text
+from roofprof.cli.shared import Commands, print_text
 
 # ---- explain
 
@@ -30,7 +30,6 @@ def add_explain(commands: Commands) -> None:
         help="a figure, the code of a note, an operator, a rule of findings, a key, an option, a word",
     )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    add_debug(parser)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -64,7 +63,6 @@ def add_docs(commands: Commands) -> None:
     parser.set_defaults(command=_docs)
     parser.add_argument("page", nargs="?", help="such as definitions, or definitions#roofline")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    add_debug(parser)
 
 
 def _docs(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from roofprof.cli.shared import CommandError, Commands, add_debug, print_text
+from roofprof.cli.shared import CommandError, Commands, print_text
 
 _DESCRIPTION = """\
 Serves the reports in a folder to agents, by the Model Context Protocol on the standard input and output: what there is,
@@ -27,7 +27,6 @@ def add_parser(commands: Commands) -> None:
         "repeat the option for further ones",
     )
     parser.add_argument("--json", action="store_true", help="print the tools as JSON, and serve nothing")
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

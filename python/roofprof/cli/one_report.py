@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_json,
-    add_output_options,
     add_report,
+    add_report_options,
     beside,
     check_dash,
     check_files,
@@ -40,10 +39,11 @@ def add_show(commands: Commands) -> None:
     parser = commands.add_parser("show", help="print a report's JSON file as a table", description=_SHOW)
     parser.set_defaults(command=_show)
     add_report(parser)
-    parser.add_argument(
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument(
         "--brief", action="store_true", help="total, findings and coverage in at most 40 lines, and no table"
     )
-    parser.add_argument(
+    forms.add_argument(
         "--format",
         choices=("text", "md"),
         default="text",
@@ -51,13 +51,11 @@ def add_show(commands: Commands) -> None:
     )
     parser.add_argument("--budget", type=Path, metavar="FILE", help="with --format md: limits, and which are broken")
     parser.add_argument("--baseline", type=Path, metavar="FILE", help="the report that '<= 1.05 base' is relative to")
-    add_output_options(parser)
+    add_report_options(parser)
 
 
 def _show(arguments: argparse.Namespace) -> int:
     """Read the file, and print it."""
-    if arguments.brief and arguments.format != "text":
-        raise CommandError(f"--brief is plain text: leave it out with --format {arguments.format}")
     if (arguments.budget or arguments.baseline) and arguments.format == "text":
         raise CommandError("--budget and --baseline need --format md; 'roofprof check' says it as text")
     check_dash(arguments.report, arguments.baseline)
@@ -98,7 +96,6 @@ def add_html(commands: Commands) -> None:
     add_report(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: REPORT with .html)")
     add_json(parser, "what the page shows")
-    add_debug(parser)
 
 
 def _html(arguments: argparse.Namespace) -> int:
@@ -144,7 +141,6 @@ def add_plot(commands: Commands) -> None:
         "--expand", action="store_true", help="a dot for each of several equal siblings, in place of one for all"
     )
     add_json(parser, "the dots and roofs")
-    add_debug(parser)
 
 
 def _plot(arguments: argparse.Namespace) -> int:
@@ -191,7 +187,6 @@ def add_trace(commands: Commands) -> None:
     add_report(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=FORMATS)
     add_json(parser, "the time of each module, nested,")
-    add_debug(parser)
 
 
 def _trace(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from roofprof.cli.shared import CommandError, Commands, add_debug, print_text
+from roofprof.cli.shared import CommandError, Commands, print_text
 
 _DESCRIPTION = """\
 Every operator with a cost line: family, name without overload, formula; where a formula is not plain arithmetic, its
@@ -23,7 +23,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("name", nargs="?", default="", help="only operators with this in their name")
     parser.add_argument("--family", metavar="NAME", help="only one family, such as matmul")
     parser.add_argument("--json", action="store_true", help="print them as JSON")
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

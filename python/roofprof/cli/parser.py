@@ -160,18 +160,9 @@ _EXIT_CODES = {
 _USUAL_CODES = "0, or 2 after an error, which is one sentence on stderr; 130 when interrupted"
 
 
-class Formatter(argparse.HelpFormatter):
-    """Text is filled to the terminal's width paragraph by paragraph; indented lines stay as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = textwrap.dedent(text).strip("\n").split("\n\n")
-        return "\n\n".join(self._filled(paragraph, width, indent) for paragraph in paragraphs)
-
-    def _filled(self, paragraph: str, width: int, indent: str) -> str:
-        head, *rest = paragraph.split("\n")
-        if rest and all(line.startswith("  ") for line in rest):
-            return "\n".join(indent + line for line in (head, *rest))
-        return super()._fill_text(paragraph, width, indent)
+def filled(text: str) -> str:
+    """Return a description with its paragraphs filled."""
+    return "\n\n".join(textwrap.fill(paragraph, 100) for paragraph in text.split("\n\n"))
 
 
 def epilog(command: str) -> str:

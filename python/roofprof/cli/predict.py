@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_report,
     add_report_options,
     add_target_options,
@@ -47,14 +46,15 @@ def add_parser(commands: Commands) -> None:
     )
     parser.set_defaults(command=run)
     add_report(parser)
-    parser.add_argument(
+    devices = parser.add_mutually_exclusive_group(required=True)
+    devices.add_argument(
         "--device",
         action="append",
         default=[],
         metavar="CARD|FILE.json",
         help="a card, such as 'RTX 4090', or a file of roofs; repeat the option for several",
     )
-    parser.add_argument("--all", dest="every", action="store_true", help="all cards that are known, sorted by time")
+    devices.add_argument("--all", dest="every", action="store_true", help="all cards that are known, sorted by time")
     parser.add_argument(
         "--what-if", action="store_true", help="the time that each module would save, and by what, on one device"
     )
@@ -69,7 +69,6 @@ def add_parser(commands: Commands) -> None:
         "--batch", type=whole_number, metavar="N", help="samples of a call in place of those that were counted"
     )
     add_report_options(parser)
-    add_debug(parser)
 
 
 def add_prediction_options(parser: argparse.ArgumentParser) -> None:
@@ -147,10 +146,6 @@ def prediction_options(arguments: argparse.Namespace) -> OptionsOfCalls:
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print."""
     devices = arguments.device
-    if arguments.every and devices:
-        raise CommandError("give either --device or --all, not both")
-    if not arguments.every and not devices:
-        raise CommandError("say for which device: --device 'RTX 4090', --device roofs.json or --all")
     several = arguments.every or len(devices) > 1
     if arguments.what_if and several:
         raise CommandError("--what-if is about one device: give one --device")
@@ -206,7 +201,6 @@ def add_sweep(commands: Commands) -> None:
     add_prediction_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     add_width(parser)
-    add_debug(parser)
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
@@ -214,8 +208,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
     batches = _numbers("--batch", arguments.batch)
     sequences = _numbers("--sequence", arguments.sequence) if arguments.sequence else []
     check_files([*files_of(arguments.target), *files_of(arguments.inputs), arguments.device], arguments.json)
-    if bool(arguments.inputs) == bool(arguments.input):
-        raise CommandError("give --input or --inputs, one of both: what a call gets")
+    if not arguments.inputs and not arguments.input:
+        raise CommandError("give --input or --inputs: what a call gets")
     from roofprof.cli.profiling import model_of
     from roofprof.predict.options import roofs_of
     from roofprof.predict.sweep import predict_sweep

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from roofprof.cli.one_report import FORMATS
-from roofprof.cli.shared import Commands, add_output_options, add_target_options, whole_number
+from roofprof.cli.shared import Commands, add_report_options, add_target_options, whole_number
 
 TRAIN_HELP = (
     "training mode: each call is a training step, which drops gradients, then goes forward and back from a loss; steps "
@@ -27,8 +27,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--device", default="cpu", help="where to run (default: cpu); meta: shapes alone, counted and not timed"
     )
-    parser.add_argument("--count", action="store_true", help="one call, counted and not timed; no roofs are measured")
-    parser.add_argument("--train", action="store_true", help=TRAIN_HELP)
+    calls = parser.add_mutually_exclusive_group()
+    calls.add_argument("--count", action="store_true", help="one call, counted and not timed; no roofs are measured")
+    calls.add_argument("--train", action="store_true", help=TRAIN_HELP)
     parser.add_argument(
         "--loss",
         metavar="FILE.py:CALLABLE",
@@ -60,7 +61,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--ceilings", type=Path, metavar="FILE", help="roofs to use instead of this machine's own")
     parser.add_argument("--trace", type=Path, metavar="FILE", help=f"write a trace as well; {FORMATS}")
-    add_output_options(parser)
+    add_report_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

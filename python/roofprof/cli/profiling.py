@@ -90,10 +90,6 @@ def _check(arguments: argparse.Namespace) -> None:
     for option, wanted in (("--trace", arguments.trace), ("--compiled-kernels", arguments.compiled_kernels)):
         if wanted and (arguments.count or arguments.repeat == 0):
             raise CommandError(f"{option} needs times, which --count and --repeat 0 do not take: leave out one of both")
-    if (arguments.warmup or 0) < 0 or (arguments.repeat or 0) < 0:
-        raise CommandError("--warmup and --repeat must be 0 or more")
-    if arguments.count and arguments.train:
-        raise CommandError("give either --count or --train, not both: --count makes one call without a backward")
     if arguments.loss and not arguments.train:
         raise CommandError("--loss is for --train, which goes back from it; give both or neither")
     check_device(arguments.device)
@@ -122,8 +118,6 @@ def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[
 
 def inputs_of(arguments: argparse.Namespace) -> Arguments:
     """Return the arguments of the target's call."""
-    if arguments.inputs and arguments.input:
-        raise CommandError("give either --input or --inputs, not both")
     if arguments.inputs:
         return call_inputs(arguments.inputs, load_inputs(arguments.inputs))
     dtype = _dtype(arguments) or torch.float32

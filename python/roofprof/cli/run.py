@@ -10,7 +10,7 @@ from roofprof.cli.shared import (
     DASH,
     CommandError,
     Commands,
-    add_output_options,
+    add_report_options,
     check_output,
     files_of,
     files_of_environment,
@@ -56,15 +56,15 @@ def add_parser(commands: Commands) -> None:
         help="steps that a backward is in, or others (default: training, if the program trains)",
     )
     parser.add_argument("--stop", action="store_true", help="end the program after them")
-    add_output_options(parser)
+    add_report_options(parser)
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="the program's own")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, then print and write the report."""
-    if arguments.steps < 1 or (arguments.skip or 0) < 0:
-        raise CommandError("--steps must be 1 or more, and --skip 0 or more")
+    if arguments.steps < 1:
+        raise CommandError("--steps must be 1 or more")
     if not arguments.as_module and not Path(arguments.script).is_file():
         raise CommandError(f"there is no script '{arguments.script}'")
     if DASH in (arguments.json, arguments.csv):

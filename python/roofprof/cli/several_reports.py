@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 
 from roofprof.cli.shared import (
     DASH,
-    CommandError,
     Commands,
-    add_debug,
-    add_json_output,
-    add_output_options,
+    add_report_options,
     add_width,
     check_dash,
     check_files,
@@ -24,7 +21,6 @@ from roofprof.cli.shared import (
     read_report,
     read_stdin,
     say,
-    take_json_output,
     whole_number,
     width,
     write_result,
@@ -59,13 +55,10 @@ def add_compare(commands: Commands) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write it as one HTML page")
     add_width(parser)
-    add_debug(parser)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     """Read both files, write the requested ones, and print the changes."""
-    if arguments.limit < 0:
-        raise CommandError("--limit must be 0 or more")
     check_dash(arguments.before, arguments.after)
     check_files([arguments.before, arguments.after], arguments.json, arguments.html)
     from roofprof.report.comparison import compare
@@ -102,13 +95,11 @@ def add_merge(commands: Commands) -> None:
         action="store_true",
         help="name each file that cannot be merged with the others, and merge the rest",
     )
-    add_json_output(parser)
-    add_output_options(parser)
+    add_report_options(parser, "-o", "--output")
 
 
 def _merge(arguments: argparse.Namespace) -> int:
     """Read the files, merge them, print and write what came of it."""
-    take_json_output(arguments)
     check_dash(*arguments.reports)
     check_output(arguments, arguments.reports)
     from roofprof.report.ranks.merge import merge
@@ -158,7 +149,6 @@ def add_scaling(commands: Commands) -> None:
         "--plot", type=Path, metavar="FILE", help="draw it, as the suffix says: .png, .svg, .pdf (needs matplotlib)"
     )
     add_width(parser)
-    add_debug(parser)
 
 
 def _scaling(arguments: argparse.Namespace) -> int:

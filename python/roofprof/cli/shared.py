@@ -91,26 +91,12 @@ def width(arguments: argparse.Namespace) -> int:
     return max(arguments.width or terminal, _NARROWEST)
 
 
-def add_json_output(parser: argparse.ArgumentParser) -> None:
-    """Add the short form of --json, for commands that make a report of files."""
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the same as --json")
-
-
-def take_json_output(arguments: argparse.Namespace) -> None:
-    """Take -o for --json. Raises CommandError where both are given."""
-    if arguments.output and arguments.json:
-        raise CommandError("give -o or --json, not both")
-    arguments.json = arguments.json or arguments.output
-
-
 def check_output(arguments: argparse.Namespace, read: Iterable[str | Path | None], *also: Path | None) -> None:
     """Raise CommandError or ValueError for output options that cannot be met, before there is a report to lose.
 
     read: the files that the command reads. also: the files that it writes besides --json and --csv.
     """
     check_files(read, arguments.json, arguments.csv, *also)
-    if (arguments.depth or 0) < 0 or arguments.limit < 0:
-        raise CommandError("--depth and --limit must be 0 or more")
     from roofprof import _report
     from roofprof.report.report import Report
 
@@ -357,13 +343,13 @@ def table_kind(text: str) -> str:
 
 
 def whole_number(text: str) -> int:
-    """Return an option's value; a value larger than any sensible count is refused."""
+    """Return an option's value, of 0 or more; a value larger than any sensible count is refused."""
     try:
         value = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number") from None
-    if abs(value) >= 2**31:
-        raise argparse.ArgumentTypeError(f"{text} is too large")
+    if not 0 <= value < 2**31:
+        raise argparse.ArgumentTypeError(f"{text} is {'too large' if value > 0 else 'less than 0'}")
     return value
 
 
@@ -389,13 +375,14 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         metavar="ARGS",
         help="what the target is called with, as Python literals, such as '\"resnet50\", num_classes=10'",
     )
-    parser.add_argument(
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument(
         "--input",
         action="append",
         metavar="SHAPE",
         help="one positional input, such as 1x3x224x224 or 1x128:int64; repeat the option for further inputs",
     )
-    parser.add_argument(
+    inputs.add_argument(
         "--inputs",
         metavar="FILE.py:CALLABLE",
         help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)",
@@ -404,12 +391,6 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         help="dtype of the model's parameters and of --input's tensors (default: the model's own; float32)",
     )
-
-
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the commands that give a report."""
-    add_report_options(parser)
-    add_debug(parser)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -422,8 +403,8 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON; - prints it, and no text")
 
 
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the shown part of a report, and of the written files."""
+def add_report_options(parser: argparse.ArgumentParser, *also_json: str) -> None:
+    """Add the options of the shown part of a report, and of the written files. also_json: other names of --json."""
     parser.add_argument(
         "--depth",
         type=whole_number,
@@ -454,7 +435,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-legend", dest="legend", action="store_false", help="leave out what the columns mean")
     add_width(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON; - prints it, and no table")
+    parser.add_argument(
+        "--json", *also_json, type=Path, metavar="FILE", help="write the report as JSON; - prints it, and no table"
+    )
     parser.add_argument(
         "--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV; - prints it, and no table"
     )
@@ -475,8 +458,3 @@ def add_width(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="characters, 60 or more; 0: as many as it takes (default: the terminal's, else 120)",
     )
-
-
-def add_debug(parser: argparse.ArgumentParser) -> None:
-    """Add the option that every command has."""
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

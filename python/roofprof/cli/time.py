@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roofprof.cli.shared import (
     CommandError,
     Commands,
-    add_debug,
     add_target_options,
     check_files,
     check_plot,
@@ -70,7 +69,6 @@ def add_parser(commands: Commands) -> None:
         metavar="FILE",
         help="draw a sweep, as the suffix says: .png, .svg, .pdf (needs matplotlib)",
     )
-    add_debug(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -363,7 +363,7 @@ def test_a_cell_without_a_model(run, shell, cell, said):
         ("%%roofprof --foo\nz = 1", "unrecognized arguments: --foo"),
         ("%%roofprof --by bar\nz = 1", "argument --by: 'bar' is not known"),
         ("%%roofprof --columns bar\nz = 1", "no column 'bar'"),
-        ("%%roofprof --steps 0\nz = 1", "--steps must be 1 or more, and --skip 0 or more"),
+        ("%%roofprof --steps 0\nz = 1", "--steps must be 1 or more"),
         ("%%roofprof --steps two\nz = 1", "'two' is no whole number"),
         ("%%roofprof --steps\nz = 1", "argument --steps: expected one argument"),
         ("%%roofprof -o a.b\nz = 1", "-o names a variable, and 'a.b' cannot be one"),

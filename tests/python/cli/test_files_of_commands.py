@@ -33,10 +33,10 @@ LINES = {
     "trace": ("r.json", "-o --json"),
     "import": (
         "t.json --device roofs.json --model m.py:model --inputs n.py:inputs --ncu c.csv --capture g.json",
-        "-o --json --csv",
+        "-o --csv",
     ),
     "compare": ("r.json s.json", "--json --html"),
-    "merge": ("r.json s.json", "-o --json --csv"),
+    "merge": ("r.json s.json", "-o --csv"),
     "scaling": ("r.json s.json", "--json -o --plot"),
     "check": ("r.json --budget b.toml --baseline s.json", "--json"),
     "predict": ("r.json --device roofs.json", "--json --csv"),
@@ -150,12 +150,7 @@ def test_each_output_has_a_file_of_its_own(name, line, first, second, new, capsy
         Path("x.svg").write_text("of an earlier run")
     for spelling in ("x.svg", f"../{Path.cwd().name}/x.svg"):
         said = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
-        both_are_json = (name, first, second) in {("import", "-o", "--json"), ("merge", "-o", "--json")}
-        assert said == (
-            "roofprof: give -o or --json, not both\n"
-            if both_are_json
-            else f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
-        )
+        assert said == f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
 
 
 def test_a_name_that_is_made_of_the_inputs_is_no_other(capsys):

@@ -481,7 +481,6 @@ def test_steps_that_are_none(run, steps):
         (("--model", "net.py:Net", "--input", "8x5"), "net.py:Net raised "),
         (("--input", "8x16"), "name the model, or leave them out"),
         (("--dtype", "float16"), "name the model, or leave them out"),
-        (("-o", "a.json", "--json", "b.json"), "give -o or --json, not both"),
         (("-o", "absent/a.json"), "there is no folder 'absent'"),
     ],
 )

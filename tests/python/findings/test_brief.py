@@ -167,7 +167,6 @@ def test_the_head_of_the_list_says_that_gains_do_not_add_up(largest, report):
 def test_the_command_prints_it(file, report, capsys):
     assert main(["show", str(file), "--brief"]) == 0
     assert capsys.readouterr().out.strip() == report.brief().strip()
-    assert main(["show", str(file), "--brief", "--format", "md"]) == 2
     assert main(["show", str(file), "--budget", "b.toml"]) == 2
 
 

@@ -130,8 +130,6 @@ def test_what_if(shell):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "say for which device"),
-        (("--all", "--device", "T4"), "give either --device or --all, not both"),
         (("--all", "--what-if"), "--what-if is about one device"),
         (("--all", "--csv", "p.csv"), "--csv is of one device's report"),
         (("--device", "T4", "--what-if", "--csv", "p.csv"), "--csv is of one device's report"),

@@ -107,7 +107,6 @@ def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypat
         (["alone.json"], "it does not say which rank it is of"),
         (["all.json"], "it is a merged report already"),
         ([*files, "-o", files[0]], "is read by this command and would be lost"),
-        ([files[0], "-o", "a.json", "--json", "b.json"], "give -o or --json, not both"),
     ):
         assert main(["merge", *arguments]) == 2
         assert words in capsys.readouterr().err
