@@ -172,6 +172,7 @@ std::size_t label_width(const Document& document) {
   return plain ? 0 : longest < kLabelWidth ? kLabelWidth : longest + 2;
 }
 
+// Returns "label     text text text", wrapped at `width`, later lines indented below the text.
 std::string wrapped(std::string_view label, std::string_view said, std::size_t labels, std::size_t width) {
   const std::string whole = printable(said);
   std::string_view text = whole;
@@ -199,6 +200,12 @@ std::string wrapped(std::string_view label, std::string_view said, std::size_t l
   return result + without_trailing_blanks(std::move(line));
 }
 
+struct ShortenedParagraph {
+  std::string text;
+  bool whole = true;  // nothing was left out
+};
+
+// Returns the same in at most so many lines: words before `ending` give way to "…".
 ShortenedParagraph shortened(std::string_view label, std::string_view text, std::string_view ending, std::size_t labels,
                              std::size_t width, std::size_t lines) {
   const auto paragraph_of = [&](std::string_view shown, std::string_view mark) {
@@ -373,15 +380,6 @@ std::string render_markdown(const Document& document) {
 
 std::string render_rows(const Table& table, std::size_t width, std::vector<std::string>* dropped) {
   return TextLayout(table).render(width, dropped);
-}
-
-std::string labelled_paragraph(std::string_view label, std::string_view said, std::size_t width) {
-  return wrapped(label, said, kLabelWidth, width);
-}
-
-ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
-                                       std::size_t width, std::size_t lines) {
-  return shortened(label, text, ending, kLabelWidth, width, lines);
 }
 
 }  // namespace roofprof

@@ -101,16 +101,4 @@ std::string render_markdown(const Document& document);
 // it.
 std::string render_rows(const Table& table, std::size_t width, std::vector<std::string>* dropped = nullptr);
 
-// "label     text text text", wrapped at `width`, later lines indented below the text.
-std::string labelled_paragraph(std::string_view label, std::string_view text, std::size_t width);
-
-struct ShortenedParagraph {
-  std::string text;
-  bool whole = true;  // nothing was left out
-};
-
-// The same in at most so many lines: words before `ending` give way to "…".
-ShortenedParagraph shortened_paragraph(std::string_view label, std::string_view text, std::string_view ending,
-                                       std::size_t width, std::size_t lines);
-
 }  // namespace roofprof

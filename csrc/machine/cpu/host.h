@@ -73,7 +73,6 @@ struct CacheCapacity {
   std::int64_t l1d_bytes = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t l3_bytes = 0;
-  std::int64_t last_level_bytes() const { return std::max({l1d_bytes, l2_bytes, l3_bytes}); }
 };
 CacheCapacity cache_capacity(const std::vector<CacheLevel>& caches, int threads);
 

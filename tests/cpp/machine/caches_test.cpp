@@ -87,12 +87,6 @@ TEST_F(FakeSysfs, WithoutSysfsTheSizesAreSysconfs) {
   }
 }
 
-TEST(Caches, TheLastLevelIsTheLargest) {
-  EXPECT_EQ((CacheCapacity{.l1d_bytes = 1, .l2_bytes = 2, .l3_bytes = 3}).last_level_bytes(), 3);
-  EXPECT_EQ((CacheCapacity{.l1d_bytes = 1, .l2_bytes = 5, .l3_bytes = 3}).last_level_bytes(), 5);  // of many cores
-  EXPECT_EQ((CacheCapacity{.l1d_bytes = 1, .l2_bytes = 0, .l3_bytes = 0}).last_level_bytes(), 1);
-}
-
 TEST(Caches, ThreadsUseNoMoreCachesThanThereAre) {
   const CacheLevel l2{.level = 2, .size_bytes = 1000, .instances = 4, .shared_by = 1};
   EXPECT_EQ(l2.capacity_bytes(1), 1000);

@@ -169,24 +169,27 @@ TEST(DocumentAsText, IsPrintable) {
 }
 
 TEST(Paragraph, WrapsBelowItsText) {
-  EXPECT_EQ(labelled_paragraph("label", "one two three", 19),
-            "label     one two\n"
-            "          three\n");
-  EXPECT_EQ(labelled_paragraph("", "a_word_longer_than_the_line x", 14),
-            "          a_word_longer_than_the_line\n"
+  Document document;
+  document.say("label", "one two three four five six seven eight");
+  document.say("", "a_word_longer_than_the_thirty_characters_that_there_are x");
+  EXPECT_EQ(render_text(document, 40),
+            "label     one two three four five six\n"
+            "          seven eight\n"
+            "          a_word_longer_than_the_thirty_characters_that_there_are\n"
             "          x\n");
 }
 
 TEST(Paragraph, IsShortenedToItsLines) {
-  const auto whole = shortened_paragraph("label", "one two", " (end)", 30, 2);
-  EXPECT_EQ(whole.text, "label     one two (end)\n");
-  EXPECT_TRUE(whole.whole);
-  const auto cut = shortened_paragraph("label", "one two three four five six seven", " (end)", 22, 2);
-  EXPECT_EQ(cut.text,
-            "label     one two\n"
-            "          three… (end)\n");
-  EXPECT_FALSE(cut.whole);
-  EXPECT_EQ(shortened_paragraph("", "one two three", "", 11, 2).text, "          one\n          two…\n");
+  Document document;
+  document.add(Paragraph{.label = "label", .text = "one two", .most_lines = 2, .ending = " (end)"});
+  document.add(Paragraph{
+      .text = "one two three four five six seven eight nine ten eleven twelve", .most_lines = 2, .ending = " (end)"});
+  document.add(Paragraph{.text = "one two three four five six seven", .most_lines = 1});
+  EXPECT_EQ(render_text(document, 40),
+            "label     one two (end)\n"
+            "          one two three four five six\n"
+            "          seven eight nine ten… (end)\n"
+            "          one two three four five six…\n");
 }
 
 }  // namespace
