@@ -128,7 +128,13 @@ def check(part: Part, machine: Machine, label: str, model: nn.Module, args: tupl
     bare = sorted((before, bare_seconds(machine, call)))
     runs = report.to_dict()["runs"]
     observed, own = (statistics.median(runs[of]) / 1e9 for of in ("total_ns", "bare_ns"))
-    figures = {"bare": bare[0], "bare, slower": bare[1], "bare by roofprof": own, "observed": observed, "busy": report.total.busy}
+    figures = {
+        "bare": bare[0],
+        "bare, slower": bare[1],
+        "bare by roofprof": own,
+        "observed": observed,
+        "busy": report.total.busy,
+    }
     part.fact(label, figures | {"idle": report.total.idle, "bound": report.total.bound})
     part.fact(f"{label}: findings", [(f.rule, f.module, f.op, f.gain_low, f.gain_high) for f in report.findings])
     part.fact(f"{label}: table", report.table(depth=2, limit=20, width=160))

@@ -13,12 +13,16 @@ L2 = 60 * MIB
 
 
 def reads(rows, *sizes):
-    found = {line["working_set_bytes"] // MIB: line for line in QUESTIONS["l2_reads"] if line["trial"] == f"sum of {rows} rows"}
+    found = {
+        line["working_set_bytes"] // MIB: line
+        for line in QUESTIONS["l2_reads"]
+        if line["trial"] == f"sum of {rows} rows"
+    }
     return [found[size] for size in sizes]
 
 
 def test_rows_of_one_for_each_multiprocessor_are_read_from_the_l2():
-    """Sets from a quarter of the L2 to half of it: no more than a twentieth comes from an L1, and next to nothing of DRAM."""
+    """Sets from a quarter of the L2 to half of it: a twentieth at most comes from an L1, next to nothing of DRAM."""
     for line in reads(MULTIPROCESSORS, 16, 32):
         assert line["l2_share"] > 0.94
         assert line["dram_share"] < 0.05
@@ -58,7 +62,7 @@ def test_kernels_that_run_beside_each_other_are_busy_once():
 
 
 def test_the_first_calls_of_a_trace_are_no_measure_of_a_call():
-    """A product of 0.185 ms takes 4 times as long and more as a trace's first call, and at most 1.6 times as its second."""
+    """A product of 0.185 ms takes 4 times as long as a trace's first call, at most 1.6 times as its second."""
     calls = QUESTIONS["first_calls_us"]
     alone = sorted(calls["bare in a row"])[4]
     for name, traced in calls.items():
