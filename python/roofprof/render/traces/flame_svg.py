@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from roofprof.render.printable import printable
+from roofprof._report import printable
 from roofprof.render.traces.time_tree import OP, Node
 
 LINE = 20  # pixels of a level
