@@ -218,6 +218,21 @@ void DevicePasses::start_alone() {
   alone_started_ = observe::now_ticks();
 }
 
+void DevicePasses::restart_alone(const std::function<void()>& prepare) {
+  if (lock_) {
+    try {
+      collector_->forget();
+      trace_started_ = observe::now_ticks();
+    } catch (const CollectorError& error) {
+      note("no-kernel-times", "no kernel times and no counters", error.what());
+      stop_tracing();
+      collector_ = nullptr;
+    }
+  }
+  prepare();
+  alone_started_ = observe::now_ticks();
+}
+
 Pass DevicePasses::stop_alone(bool raised) {
   if (!raised) synchronize();
   Pass pass;

@@ -44,6 +44,10 @@ class DevicePasses {
   // The same for a call that nobody observes, whose launches alone are recorded: the pass has its wall time and, where
   // that was possible, its trace without owners.
   void start_alone();
+  // Returns whether what ran since start_alone() can be left out of the pass.
+  bool can_restart_alone() const { return collector_ != nullptr && collector_->can_forget(); }
+  // Leaves out what ran since start_alone(): the pass begins when `prepare` returns.
+  void restart_alone(const std::function<void()>& prepare);
   Pass stop_alone(bool raised = false);
   // Waits for the device; called around what a clock times.
   void synchronize();

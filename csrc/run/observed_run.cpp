@@ -15,6 +15,8 @@ namespace roofprof::run {
 
 namespace {
 
+constexpr std::chrono::milliseconds kShortCall{50};  // what comes before a longer call is no part of its time
+
 // Returns the device to trace: none where nothing is timed.
 std::string traced_device(const RunSetting& setting) { return setting.timed() ? setting.device : ""; }
 
@@ -116,6 +118,10 @@ Pass SessionTarget::traced_alone() {
   Pass pass;
   waiting([&] { device.start_alone(); });
   try {
+    if (warms_up()) {
+      call();
+      waiting([&] { device.restart_alone([this] { prepare(); }); });
+    }
     call();
   } catch (...) {
     waiting([&] { device.stop_alone(/*raised=*/true); });
@@ -129,12 +135,20 @@ std::int64_t SessionTarget::bare() {
   using Clock = std::chrono::steady_clock;
   const auto wait = [this] { run_.device().synchronize(); };
   const observe::OwnCall own(*run_.session(), of_model_);
+  if (warms_up()) {
+    call();
+    prepare();
+  }
   waiting(wait);
   const auto start = Clock::now();
   call();
   waiting(wait);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  const auto taken = Clock::now() - start;
+  is_short_ = taken < kShortCall;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count();
 }
+
+bool SessionTarget::warms_up() const { return is_short_ && can_trace_alone() && run_.device().can_restart_alone(); }
 
 bool SessionTarget::is_among_ranks() const { return rank_of_environment().world_size > 1; }
 

@@ -185,7 +185,7 @@ class _Magic:
 
     def _show(self, report: Report, window: Window, arguments: argparse.Namespace) -> None:
         from roofprof.profiling.script.calls import named
-        from roofprof.render.plots.notebook import html
+        from roofprof.render.plots.plot import notebook_html
 
         requested = arguments.skip is not None or arguments.steps is not None
         if window.profiled < window.calls and not requested:
@@ -197,5 +197,5 @@ class _Magic:
         text = table(report, arguments)
         shown = {"text/plain": text}
         if "text/html" in self._shell.display_formatter.active_types:  # no terminal
-            shown["text/html"] = html(report, text)
+            shown["text/html"] = notebook_html(report._compiled, text)
         self._shell.display_pub.publish(shown)

@@ -58,6 +58,9 @@ class CuptiCollector final : public DeviceCollector {
   }
 
   LaunchMarker* marker() override { return tracer_.marker(); }
+  // Calls that are only simulated need no warm-up.
+  bool can_forget() const override { return by_host_clock(); }
+  void forget() override { tracer_.forget(); }
 
   DeviceTrace stop_tracing() override {
     const CollectorLock lock(std::move(tracing_));

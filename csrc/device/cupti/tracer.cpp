@@ -278,6 +278,16 @@ std::int64_t Tracer::now() const {
   return static_cast<std::int64_t>(timestamp);
 }
 
+void Tracer::forget() {
+  synchronize_();
+  ActivityInbox& inbox = ActivityInbox::instance();
+  ROOFPROF_CUPTI(api_, cuptiActivityFlushAll, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  inbox.close();
+  inbox.open(api_, limits_);
+  start_ns_ = now();
+  inbox.keep_of_others_from(start_ns_);
+}
+
 DeviceTrace Tracer::stop() {
   if (!tracing_) throw CollectorError("no kernel times are being recorded", "start a trace first");
   tracing_ = false;

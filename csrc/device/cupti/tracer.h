@@ -57,6 +57,8 @@ class Tracer {
   void start(Recorded recorded = Recorded::all);
   // Returns null while nothing is traced, or launches alone.
   LaunchMarker* marker();
+  // Waits for the devices and throws away what was recorded so far.
+  void forget();
   // Waits for the devices and returns the records. Errors become notes. Throws CollectorError where the times are not
   // to be trusted; the trace has ended then.
   DeviceTrace stop();

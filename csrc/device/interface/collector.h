@@ -46,6 +46,11 @@ class DeviceCollector {
   void start_tracing() { start_tracing(Recorded::all); }
   // Returns null while nothing is traced, or launches alone. Valid until tracing stops.
   virtual LaunchMarker* marker() = 0;
+  // Returns whether a trace can forget what it has.
+  virtual bool can_forget() const { return false; }
+  // Waits for all launches and throws away what was recorded of them; the trace goes on. Throws CollectorError where a
+  // device is lost.
+  virtual void forget() {}
   // Synchronizes and returns what was recorded. After a device was lost, it returns what there is, with a note. Throws
   // CollectorError where the times are not to be trusted (another profiler took the clock); tracing has ended then.
   virtual DeviceTrace stop_tracing() = 0;

@@ -26,12 +26,12 @@ namespace roofprof {
 std::vector<Trial> dram_trials(std::int64_t array_bytes, c10::Device device);
 
 // Returns the trials over a working set of that many bytes, which each call goes through many times, so that starting
-// kernels does not count: read (sums of overlapping rows), copy (one half into the other, over and over), triad (one
-// half added to the other), write (zeros) and update (of the whole in place).
-std::vector<Trial> cache_trials(std::int64_t working_set_bytes, c10::Device device);
+// kernels does not count: read (sums of overlapping rows, one for each multiprocessor), copy (one half into the other,
+// over and over), triad (one half added to the other), write (zeros) and update (of the whole in place).
+std::vector<Trial> cache_trials(std::int64_t working_set_bytes, std::int64_t multiprocessors, c10::Device device);
 
-// Returns the working sets of a cache's curve: 4 MiB (an eighth of the cache, if that is less) to twice the cache, each
-// the square root of two times the one before.
+// Returns the working sets of a cache's curve: a quarter of the cache to twice the cache, each the square root of two
+// times the one before.
 std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes);
 
 // Returns the point of a curve with the rates of the five trials.

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -125,10 +126,12 @@ at::ScalarType operand_type(DType dtype) {
   }
 }
 
-at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, c10::Device device, at::Generator& generator) {
+at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, c10::Device device, at::Generator& generator,
+                         Operands operands) {
   const double limit = type == at::kChar ? 127 : 1;
   const auto options = at::TensorOptions().device(device);
-  const at::Tensor values = at::empty(sizes, options.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  at::Tensor values = at::empty(sizes, options.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  if (operands == Operands::half_zeros) values.relu_();
   return type == at::kFloat ? values : at::empty(sizes, options.dtype(type)).copy_(values);
 }
 
@@ -157,13 +160,13 @@ at::Generator own_generator(c10::Device device) {
 }
 
 // Products go into memory that is there, so that allocations are not timed.
-Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator) {
+Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator, Operands operands) {
   ProductShape shape = asked;
   if (dtype == DType::fp8) shape.layout = Layout::right_transposed;
   const at::ScalarType type = operand_type(dtype);
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, Layout transposed) {
-    return shape.layout == transposed ? random_tensor({columns, rows}, type, device, generator).t()
-                                      : random_tensor({rows, columns}, type, device, generator);
+    return shape.layout == transposed ? random_tensor({columns, rows}, type, device, generator, operands).t()
+                                      : random_tensor({rows, columns}, type, device, generator, operands);
   };
   const at::Tensor left = matrix(shape.m, shape.k, Layout::left_transposed);
   const at::Tensor right = matrix(shape.k, shape.n, Layout::right_transposed);
@@ -184,13 +187,14 @@ Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Ge
   return {"at::mm " + size_text(shape), work, [=]() mutable { at::mm_out(result, left, right); }};
 }
 
-Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator) {
+Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator,
+                  Operands operands) {
   const at::ScalarType type = operand_type(dtype);
   const auto format = dtype == DType::fp32 ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
   const at::Tensor image =
-      random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator).contiguous(format);
+      random_tensor({1, shape.channels, shape.side, shape.side}, type, device, generator, operands).contiguous(format);
   const at::Tensor weight =
-      random_tensor({shape.channels, shape.channels, shape.kernel, shape.kernel}, type, device, generator)
+      random_tensor({shape.channels, shape.channels, shape.kernel, shape.kernel}, type, device, generator, operands)
           .contiguous(format);
   const std::string kernel = std::to_string(shape.kernel);
   const std::string channels = std::to_string(shape.channels);
@@ -221,7 +225,7 @@ std::string tera(double rate) { return number_text(rate / 1e12) + " TFLOP/s"; }
 
 // A trial with its rate, and how to make it again: its tensors are not kept while others are tried.
 struct Candidate {
-  std::function<Trial()> make;
+  std::function<Trial(Operands)> make;
   Rate rate;
 };
 
@@ -282,9 +286,8 @@ class PeakSearch {
       for (const Layout layout : layouts_of(dtype_)) {
         shape.layout = layout;
         if (Clock::now() - begin_ > options_.budget * 0.6) return;
-        const auto make = [dtype = dtype_, shape, device = options_.device, generator = generator_]() mutable {
-          return product(dtype, shape, device, generator);
-        };
+        const auto make = [dtype = dtype_, shape, device = options_.device, generator = generator_](
+                              Operands operands) mutable { return product(dtype, shape, device, generator, operands); };
         if (!affordable(shape.operations()) || !attempt(make)) break;
       }
     }
@@ -296,9 +299,10 @@ class PeakSearch {
     for (; shape.side >= 32; shape.side /= 2) {
       if (!affordable(shape.operations())) continue;
       const auto product_best = std::exchange(best_, std::nullopt);
-      const bool fits = attempt([dtype = dtype_, shape, device = options_.device, generator = generator_]() mutable {
-        return convolution(dtype, shape, device, generator);
-      });
+      const bool fits =
+          attempt([dtype = dtype_, shape, device = options_.device, generator = generator_](Operands operands) mutable {
+            return convolution(dtype, shape, device, generator, operands);
+          });
       const auto convolved = std::exchange(best_, product_best);
       if (!fits) continue;
       if (convolved) compare(*convolved);
@@ -326,9 +330,9 @@ class PeakSearch {
   }
 
   // Returns false if the memory was too small for it.
-  bool attempt(const std::function<Trial()>& make) {
+  bool attempt(const std::function<Trial(Operands)>& make) {
     try {
-      const Rate rate = measured_rate(make(), options_.timer, options_.budget / 30);
+      const Rate rate = measured_rate(make(Operands::uniform), options_.timer, options_.budget / 30);
       ++ran_;
       if (!best_ || rate.per_second > best_->rate.per_second) best_ = Candidate{make, rate};
     } catch (const c10::OutOfMemoryError&) {
@@ -342,16 +346,29 @@ class PeakSearch {
     return true;
   }
 
-  // The best of some bursts: of each the best batch of its first milliseconds, with the clock during that very batch.
+  // The best of operands that are random and of such whose negative half is zero, as behind a ReLU: fewer bits change,
+  // and the same kernel runs some percent faster.
   ComputePeak repeated(const Candidate& candidate) const {
+    ComputePeak peak = bursts(candidate, Operands::uniform);
+    ComputePeak with_zeros = bursts(candidate, Operands::half_zeros);
+    if (with_zeros.operations_per_second > peak.operations_per_second) {
+      with_zeros.method += "; half of the operands are zeros, without them " + tera(peak.operations_per_second);
+      peak = std::move(with_zeros);
+    }
+    if (options_.sustained_for.count() > 0) peak.sustained = sustained(peak.again());
+    return peak;
+  }
+
+  // The best of some bursts: of each the best batch of its first milliseconds, with the clock during that very batch.
+  ComputePeak bursts(const Candidate& candidate, Operands operands) const {
     constexpr int kBursts = 3;
     constexpr int kBatches = 10;
     constexpr double kBatchSeconds = 0.004;
-    const Trial trial = candidate.make();
+    const Trial trial = candidate.make(operands);
     options_.timer(1, trial.run);
     ComputePeak peak;
-    peak.operations_per_second = candidate.rate.per_second;
-    double worst = candidate.rate.per_second;
+    if (operands == Operands::uniform) peak.operations_per_second = candidate.rate.per_second;
+    double worst = std::numeric_limits<double>::infinity();
     for (int burst = 0; burst < kBursts; ++burst) {
       std::this_thread::sleep_for(options_.pause);
       double best = 0;
@@ -369,12 +386,11 @@ class PeakSearch {
     }
     peak.spread = (peak.operations_per_second - worst) / peak.operations_per_second;
     peak.shape = trial.name;
-    peak.again = candidate.make;
+    peak.again = [make = candidate.make, operands] { return make(operands); };
     peak.method =
         "fastest of " + std::to_string(ran_) + " shapes and layouts, best of " + std::to_string(kBursts) + " bursts";
     if (peak.clock_hz) peak.method += ", SM clock " + number_text(*peak.clock_hz / 1e6) + " MHz";
     if (!other_.empty()) peak.method += " (" + other_ + ")";
-    if (options_.sustained_for.count() > 0) peak.sustained = sustained(trial);
     return peak;
   }
 

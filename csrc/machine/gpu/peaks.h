@@ -103,13 +103,18 @@ struct ConvolutionShape {
   }
 };
 
+// The values of a product's operands: hardware needs more power the more bits change.
+enum class Operands : std::uint8_t { uniform, half_zeros };
+
 // at::mm of fp64, fp32, tf32, fp16 and bf16, at::_int_mm of int8, at::_scaled_mm of fp8 (e4m3, into bf16, the right
 // matrix transposed always). tf32 works on fp32 tensors: the caller allows or forbids it (Fp32Products).
-Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator);
+Trial product(DType dtype, const ProductShape& shape, c10::Device device, at::Generator& generator,
+              Operands operands = Operands::uniform);
 
 // Runs at::_convolution of fp32, tf32, fp16 and bf16. Tensors are channels last, as tensor cores take them, except
 // those of fp32. cuDNN tries its kernels and takes the quickest; a flag of the call's says whether it may use tf32.
-Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator);
+Trial convolution(DType dtype, const ConvolutionShape& shape, c10::Device device, at::Generator& generator,
+                  Operands operands = Operands::uniform);
 
 // Random values, as zeros would let hardware save power, from a generator that is not the program's. The caller's to
 // choose: one for a device, "cpu" included.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from roofprof.render.printable import printable
+from roofprof._report import printable
 
 NAME = 80  # characters of a name; more is left out in its middle
 SHORT = 24  # where many names need room

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from roofprof import _report, manual
+from roofprof._report import printable
 from roofprof.agents.folder import Folder
 from roofprof.agents.quoting import NAME, SENTENCE, SHORT, cell, one_line, quoted, said
 from roofprof.agents.runs import Runs
 from roofprof.figures import fields
-from roofprof.render.printable import printable
 from roofprof.report.comparison import Comparison, compare
 from roofprof.report.report import Report
 from roofprof.roofs.published_peaks import names as names_of_cards

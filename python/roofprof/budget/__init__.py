@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from roofprof import _report
+from roofprof._report import printable
 from roofprof.budget.lines import Keys, TomlError, read
 from roofprof.budget.quantities import example, parsed, readable, split_amount
 from roofprof.figures import fields
 from roofprof.render.files import read_whole
-from roofprof.render.printable import printable
 from roofprof.render.results import Result
 from roofprof.report.comparison.differences import differences
 from roofprof.report.comparison.matching import REGION

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from roofprof.render.printable import printable
+from roofprof._report import printable
 
 if sys.version_info >= (3, 11):
     import tomllib

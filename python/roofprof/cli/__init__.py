@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from roofprof import __version__
+from roofprof._report import printable_lines
 from roofprof.cli import (
     calibrate,
     ceilings,
@@ -27,7 +28,6 @@ from roofprof.cli import (
 )
 from roofprof.cli.parser import Parser, epilog, filled, overview
 from roofprof.cli.shared import CommandError, Commands, complain, discard_stdout, open_closed_streams, say
-from roofprof.render.printable import printable_lines
 
 _COMMANDS: tuple[Callable[[Commands], None], ...] = (
     profile.add_parser,

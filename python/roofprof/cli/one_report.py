@@ -104,15 +104,12 @@ def _html(arguments: argparse.Namespace) -> int:
     check_files([arguments.report], path, arguments.json)
 
     report = read_report(arguments.report)
-    try:
-        report.to_html(path)
-    except ImportError as error:
-        raise CommandError(str(error)) from error
+    report.to_html(path)
     say(f"written to {path}")
     if arguments.json:
         from roofprof.render.page import page_content
 
-        write_json(arguments.json, "page", page_content(report._compiled, report))
+        write_json(arguments.json, "page", page_content(report._compiled))
     return 0
 
 
@@ -159,7 +156,8 @@ def _plot(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     say(f"written to {path}")
     if arguments.json:
-        views = views_of(report, arguments.by, before, expand=arguments.expand)
+        compiled_before = None if before is None else before._compiled
+        views = views_of(report._compiled, arguments.by, compiled_before, expand=arguments.expand)
         drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
         write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
     return 0

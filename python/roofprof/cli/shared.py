@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from roofprof._report import printable, printable_lines
 from roofprof.cli.parser import Parser, near
 from roofprof.render.files import read_stream, real, why_not_writable, write_whole
-from roofprof.render.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from roofprof.report.report import Report

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from roofprof import _report
 from roofprof.figures import cell, fields
 from roofprof.latency.measured import Latency, add_notes, begun
+from roofprof.render.html import Html
 from roofprof.render.plots.curves import draw_sweep
-from roofprof.render.plots.notebook import picture_of
+from roofprof.render.plots.plot import picture_of
 from roofprof.render.results import StoredResult
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class LatencySweep(StoredResult):
                     batches.setdefault(note.code, []).append(str(point.samples))
         return [_report.Note(code, f"batch {', '.join(batches[code])}: {note.text}") for code, note in first.items()]
 
-    def _picture(self) -> str:
+    def _picture(self) -> Html:
         return picture_of(self.plot, "throughput and latency over batch sizes")
 
     def _about(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from roofprof import _C, _report
-from roofprof.render.printable import printable
+from roofprof._report import printable
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -7,14 +7,13 @@ import json
 import math
 import types
 from abc import abstractmethod
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from roofprof import _report
+from roofprof._report import printable
 from roofprof.render.files import read_whole, write_whole
-from roofprof.render.plain_page import page_of
-from roofprof.render.printable import printable
+from roofprof.render.html import Html, el, page_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,9 +23,9 @@ _STYLE = (
 )
 
 
-def preformatted(text: str) -> str:
+def preformatted(text: str) -> Html:
     """Return HTML that shows a text unchanged, with all characters equally wide even where a page sets other fonts."""
-    return f'<pre style="{_STYLE}">{escape(text)}</pre>'
+    return el("pre", text, style=_STYLE)
 
 
 class Result:
@@ -60,9 +59,9 @@ class Result:
         """Return what the page shows: all of it, where text shows a part."""
         return self.document()
 
-    def _picture(self) -> str:
-        """Return the page's picture as HTML; "" where it has none."""
-        return ""
+    def _picture(self) -> Html | None:
+        """Return the page's picture; None where it has none."""
+        return None
 
     @abstractmethod
     def _about(self) -> str:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report, manual
+from roofprof._report import printable
 from roofprof.figures import fields
 from roofprof.predict.predicts import Predicts
 from roofprof.render.files import read_whole, write_whole
-from roofprof.render.plots.notebook import html
-from roofprof.render.plots.plot import plot
-from roofprof.render.printable import printable
+from roofprof.render.plots.plot import notebook_html, plot
 from roofprof.render.traces.export import WritesTraces
 
 if TYPE_CHECKING:
@@ -364,11 +363,14 @@ class Report(WritesTraces, Predicts):
         each of several equal siblings, in place of one for all. Raises ValueError for a count, and for what cannot be
         drawn. Needs matplotlib (``pip install roofprof[plot]``).
         """
-        return plot(self, path, by, kind, before, expand=expand)
+        if isinstance(before, (str, Path)):
+            raise TypeError(f"before is a report, not a file: roofprof.Report.from_json({str(before)!r})")
+        earlier = None if before is None else before._compiled
+        return plot(self._compiled, path, by, kind, earlier, expand=expand)
 
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook: the roofline where there is one, and the table. Without scripts."""
-        return html(self)
+        return notebook_html(self._compiled, self.table())
 
     # ---- written and read
 
@@ -419,13 +421,10 @@ class Report(WritesTraces, Predicts):
         return frame
 
     def to_html(self, path: str | Path) -> None:
-        """Write one HTML file to look at, which needs no network; it is written whole or not at all.
-
-        Needs plotly (``pip install roofprof[html]``).
-        """
+        """Write one HTML file to look at, which needs no network; it is written whole or not at all."""
         from roofprof.render.page import write_page
 
-        write_page(self._compiled, self, path)
+        write_page(self._compiled, path)
 
     @staticmethod
     def from_dict(report: dict[str, Any]) -> Report:

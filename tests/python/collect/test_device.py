@@ -220,3 +220,14 @@ def test_a_cupti_without_the_profiler_functions():
     facts = simulated("one_run", cupti="without_counters")
     expect_times(facts)
     note_with(facts, "cuptiProfiler")
+
+
+def test_a_short_timed_call_comes_right_after_one_that_is_not_timed():
+    """The counting call and one for warm-up, which tells that calls are short; a bare call with one before it and an
+    observed one; and three pairs with one before each of both, whose kernels are those of one call.
+    """
+    found = simulated("calls_by_the_clock")
+    assert found["calls"] == 1 + 1 + (2 + 1) + 3 * (2 + 2)
+    assert found["kernels"] == 1
+    assert found["runs"] == 3
+    assert not {"order-differs", "timing-stopped", "no-kernel-times"} & set(found["notes"])

@@ -20,10 +20,10 @@ from poisoned_texts import ACTED_ON, DERIVED, HIDDEN, NAME, check_harmless, plac
 
 import roofprof
 from roofprof import _C, Report, cli
+from roofprof._report import printable, printable_lines
 from roofprof.budget import Budget
 from roofprof.cli import main
 from roofprof.latency.measured import Latency
-from roofprof.render.printable import printable, printable_lines
 
 
 def given_out(*arguments: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import chromium
@@ -206,6 +207,26 @@ def test_dots_stand_where_their_figures_say(opened, report):
     for dot in dots:  # area by time, as far as it is large enough to see
         share = rows[dot["row"]].self_time / rows[largest["row"]].self_time
         assert dot["size"] == pytest.approx(max(6, largest["size"] * share**0.5))
+    # Against the axis: a tick is as far from the next as the logarithms of their numbers say.
+    ticks = opened.page.evaluate("""[...document.querySelectorAll('#plot .xtick')].map(tick => {
+        const { left, right } = tick.getBoundingClientRect();
+        return [Number(tick.textContent), (left + right) / 2]; })""")
+    (first, start), (last, end) = ticks[0], ticks[-1]
+    for dot in dots:
+        share = math.log(dot["x"] / first) / math.log(last / first)
+        assert dot["left"] == pytest.approx(start + share * (end - start), abs=1)
+
+
+def test_the_worst_are_numbered_and_listed(opened, report):
+    items = opened.page.locator("#worst li").all_inner_texts()
+    worst = sorted(report.rows, key=lambda row: -(row.self_wasted_time or 0))[: len(items)]
+    assert [item.split(" ")[0] for item in items] == [row.path or "Net" for row in worst]
+    numbers = opened.page.locator("#plot .label").all_text_contents()
+    numbers = [number for text in numbers if text[0].isdigit() for number in text.split(", ")]
+    assert sorted(numbers) == [str(place) for place in range(1, len(items) + 1)]
+    opened.page.locator("#worst button").first.click()
+    assert opened.marked() == [worst[0].path]
+    assert opened.rings() == 1
 
 
 def test_a_click_on_a_dot_shows_its_row(opened, report):
@@ -257,15 +278,16 @@ def test_the_legend_filters_by_kind_of_op(opened):
     control = opened.page.locator("#kinds button", has_text="convolution")
     control.click()
     assert control.get_attribute("aria-pressed") == "false"
-    assert {dot["kind"] for dot in opened.dots() if dot["shown"]} == kinds - {"convolution"}
+    assert {dot["kind"] for dot in opened.dots()} == kinds - {"convolution"}
     control.click()
-    assert {dot["kind"] for dot in opened.dots() if dot["shown"]} == kinds
+    assert {dot["kind"] for dot in opened.dots()} == kinds
 
 
 def test_zooming(opened):
     def span() -> float:
-        low, high = opened.page.evaluate("document.getElementById('plot')._fullLayout.xaxis.range")
-        return high - low
+        """Of the axis, in parts of the distance between two ridges."""
+        places = opened.page.evaluate("[...document.querySelectorAll('.ridge')].map(at => at.cx.baseVal.value)")
+        return 1 / (max(places) - min(places))
 
     whole_span = span()
     opened.page.get_by_role("button", name="Zoom in").click()
@@ -273,6 +295,14 @@ def test_zooming(opened):
     opened.page.locator("#kinds button").first.click()  # does not zoom out again
     assert span() == pytest.approx(0.7 * whole_span)
     opened.page.get_by_role("button", name="Reset zoom").click()
+    assert span() == pytest.approx(whole_span)
+    frame = opened.page.locator("#plot").bounding_box()
+    opened.page.mouse.move(frame["x"] + 0.3 * frame["width"], frame["y"] + 0.3 * frame["height"])
+    opened.page.mouse.down()
+    opened.page.mouse.move(frame["x"] + 0.8 * frame["width"], frame["y"] + 0.8 * frame["height"])
+    opened.page.mouse.up()
+    assert span() == pytest.approx((frame["width"] * 0.5) / (frame["width"] - 80) * whole_span)  # of the box drawn
+    opened.page.mouse.dblclick(frame["x"] + 70, frame["y"] + 20)
     assert span() == pytest.approx(whole_span)
 
 

@@ -20,21 +20,19 @@ from roofprof import cli
 
 pytestmark = pytest.mark.integration
 
-LARGEST = 15_000_000  # bytes
+LARGEST = 10_000_000  # bytes
 
 
-def test_a_count_has_no_roofline_and_says_why(show, report, lenet, image, tmp_path):
+def test_a_count_has_no_roofline_and_says_why(show, lenet, image):
     counted = roofprof.count(lenet, image)
     opened = show(counted)
     assert "no time was measured" in opened.page.inner_text("#roofline")
-    assert not opened.page.locator("#plot-box").is_visible()
+    assert opened.page.locator("#plot").count() == 0
     assert {"macs", "flops", "bytes"} < set(opened.columns())
     assert not {"time", "wasted_time", "percent_of_roof"} & set(opened.columns())
-    assert not opened.page.locator("#hotspots").is_visible()
+    assert opened.page.locator("#hotspots").count() == 0
     opened.line("").click()  # nothing to mark in a plot
     assert opened.marked() == [""]
-    counted.to_html(tmp_path / "count.html")
-    assert (tmp_path / "count.html").stat().st_size < 200_000  # without the plotting library
 
 
 def test_times_without_roofs(show, lenet, image):
@@ -60,7 +58,7 @@ def test_a_model_that_raised(show):
     with pytest.raises(KeyError):
         prof.run(torch.rand(4, 8))
     opened = show(prof.report())
-    assert "PARTIAL" in opened.page.inner_text("#banners")
+    assert "PARTIAL" in opened.page.inner_text("header .banner")
 
 
 def test_what_was_not_counted_is_said_before_the_tables(show):
@@ -147,10 +145,8 @@ def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
     written = time.monotonic() - start
     assert (tmp_path / "large.html").stat().st_size < LARGEST
     opened = show(report)
-    ready, drawn = opened.page.evaluate("['ready', 'drawn'].map(n => performance.getEntriesByName(n)[0].startTime)")
     record_property("written_s", written)
-    record_property("ready_ms", ready)
-    record_property("drawn_ms", drawn)
+    record_property("ready_ms", opened.page.evaluate("performance.getEntriesByName('ready')[0].startTime"))
     assert len(opened.dots()) == 1000
     said = opened.page.inner_text("#roofline")
     assert "Dots are the 1,000 that take most time" in said
@@ -197,14 +193,6 @@ def test_the_command(report, tmp_path, capsys):
     assert "there is no folder" in capsys.readouterr().err
 
 
-def test_without_plotly_it_says_what_to_install(report, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-    with pytest.raises(ImportError, match=r"roofprof\[html\]"):
-        report.to_html(tmp_path / "page.html")
-    assert not (tmp_path / "page.html").exists()
-    roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_html(tmp_path / "count.html")  # has nothing to draw
-
-
 def cells(opened, section):
     """Of the table in it, with its headings."""
     rows = opened.page.locator(f"#{section} tr").all()
@@ -221,14 +209,13 @@ def test_phases_and_regions(show, lenet, image):
     opened = show(report)
     headings, *rows = cells(opened, "phases")
     macs = headings.index("MACs")
-    by_phase = {row[0]: row[macs] for row in rows}
+    by_phase = {row[0]: row[macs] for row in rows if row[0] not in ("all ops", "(outside ops)", "total")}
     field = roofprof.fields.of("group")["macs"]
     assert by_phase == {group.phase: field.cell(group) for group in report.group("phase")}
     assert len(by_phase) > 1
-    assert [row[0] for row in cells(opened, "regions")[1:]] == [row.path for row in report.regions]
-    assert not opened.page.locator("#ranks").is_visible()
-    assert not opened.page.locator("#collectives").is_visible()
-    assert not show(roofprof.count(lenet, image)).page.locator("#phases").is_visible()
+    assert [row[0] for row in cells(opened, "regions")[1:]] == [*(row.path for row in report.regions), "total"]
+    assert opened.page.locator("#ranks, #collectives").count() == 0
+    assert show(roofprof.count(lenet, image)).page.locator("#phases").count() == 0
 
 
 def test_ranks(show):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
+import re
 
 import pytest
 import torch
 from given_latencies import MS, latency
+from html_texts import Texts
 from on_meta import counted, mlp
 from scaled_reports import scaled_report
 
@@ -49,18 +50,6 @@ def result(request):
     return made
 
 
-class Texts(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.tags, self.texts = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
 def texts_of(document):
     """Every text of a document, by its blocks."""
     for block in document.blocks:
@@ -93,9 +82,11 @@ def test_numbers_in_cells_have_their_values(result):
 
 
 def test_its_page_shows_all_of_it_and_runs_nothing(result, tmp_path):
-    page = Texts()
-    page.feed(result.to_html(tmp_path / "page.html"))
+    page = Texts(result.to_html(tmp_path / "page.html"))
     assert (tmp_path / "page.html").read_text() == result.to_html()
+    policy = next(attrs["content"] for tag, attrs in page.tags if "http-equiv" in attrs)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert not any({"style", "onclick", "href"} & {*attrs} for _, attrs in page.tags)
     assert "script" not in [tag for tag, _ in page.tags]
     assert all(attrs["src"].startswith("data:") for _, attrs in page.tags if "src" in attrs)
     shown = "\n".join(page.texts)
@@ -104,10 +95,11 @@ def test_its_page_shows_all_of_it_and_runs_nothing(result, tmp_path):
 
 
 def test_its_notebook_view_is_its_text(result):
-    page = Texts()
-    page.feed(result._repr_html_())
+    page = Texts(result._repr_html_())
     assert "".join(page.texts) == str(result)
-    assert repr(result).startswith(f"<roofprof.{type(result).__name__} of ")
+    [(tag, attributes)] = page.tags
+    assert tag == "pre" and "font-family: monospace" in attributes["style"]
+    assert re.fullmatch(rf"<roofprof\.{type(result).__name__} of [^\n]{{1,120}}>", repr(result))
 
 
 def test_its_json_says_what_it_is_first(result, tmp_path):

@@ -36,7 +36,7 @@ class Opened:
         self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-drawn=yes]", state="attached")
+        self.page.wait_for_selector("html[data-ready=yes]", state="attached")
         self.asked_for = [path.as_uri()]
 
     def close(self) -> None:
@@ -87,17 +87,19 @@ class Opened:
     # ---- the plot
 
     def dots(self) -> list[dict[str, Any]]:
-        """Each dot: its row, kind, place in data and on the screen, and whether it is shown."""
+        """Each dot that is shown: its row, kind, place in data and its middle on the screen."""
         return self.page.evaluate("""() => {
-          const plot = document.getElementById('plot');
-          plot.scrollIntoView({ block: 'center' });
-          const frame = plot.getBoundingClientRect();
-          const { xaxis, yaxis, _size } = plot._fullLayout;
-          return plot.data.filter(trace => trace.rows).flatMap(trace => trace.rows.map((row, i) => ({
-            row, kind: trace.name, shown: trace.visible, x: trace.x[i], y: trace.y[i], size: trace.marker.size[i],
-            left: frame.left + _size.l + xaxis.d2p(trace.x[i]), top: frame.top + _size.t + yaxis.d2p(trace.y[i]) })));
+          document.getElementById('plot').scrollIntoView({ block: 'center' });
+          const { rooflines } = JSON.parse(document.getElementById('data').textContent);
+          const by = { Modules: 'module', Operators: 'op', Kernels: 'kernel' };
+          const chosen = document.querySelector('#roofline-by [aria-pressed=true]');
+          const known = new Map(rooflines[chosen ? by[chosen.textContent] : 'module'].dots.map(dot => [dot.row, dot]));
+          return [...document.querySelectorAll('#plot .dot')].map(mark => {
+            const { a, e, f } = mark.getScreenCTM();
+            const dot = known.get(Number(mark.dataset.row));
+            return { row: dot.row, kind: dot.kind, x: dot.intensity, y: dot.rate, size: 2 * a, left: e, top: f }; });
         }""")
 
     def rings(self) -> int:
         """How many dots are marked."""
-        return self.page.evaluate("document.getElementById('plot').data.at(-1).x.length")
+        return self.page.locator("#plot .ring").count()

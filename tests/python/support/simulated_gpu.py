@@ -428,6 +428,24 @@ def patterns() -> dict[str, Any]:
     return found
 
 
+class Counted(nn.Module):
+    """Launches one kernel, and counts its calls."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Counted.calls += 1
+        return torch.ops.simulated.gemm(x, x)
+
+
+def calls_by_the_clock() -> dict[str, Any]:
+    """A device whose times pass as the host's do: how often a short call was made, and what its report has."""
+    fakes().set("real_clock", 1)
+    report = profiler(Counted(), counters="off").run(torch.ones(4, 4))
+    return {"calls": Counted.calls, "kernels": report.total.kernel_count, "runs": len(report.run_times),
+            "notes": [note.code for note in report.coverage.notes]}  # fmt: skip
+
+
 def raising() -> dict[str, Any]:
     prof = profiler(nn.Sequential(Layer(), Raises()))
     try:

@@ -8,10 +8,16 @@ from torch import nn
 
 import roofprof
 from roofprof import _C
+from roofprof.render.views import roofline
 from roofprof.render.views.kinds import OTHER, STYLES, kinds_of
-from roofprof.render.views.roofline import roofline_view
 
 TFLOPS, GB = 1e12, 1e9
+
+
+def roofline_view(report, by="module", **options):
+    return roofline.roofline_view(report._compiled, by, **options)
+
+
 # The published figures of the case, and what was said of them.
 GTX_1080_TI = given_roofs.roofs({"fp32": 11.3 * TFLOPS}, {"DRAM": (484 * GB, 0)})
 A100 = given_roofs.roofs({"fp32": 19.5 * TFLOPS}, {"DRAM": (1555 * GB, 0)})

@@ -16,6 +16,7 @@ function columnChooser(table, changed) {
       ? make("fieldset", {}, make("legend", {}, label), make("div", { className: "choices" }, ...columns.map(choice)))
       : null;
   const usual = new Set(table.usual);
+  const isOwn = ({ name }) => name.startsWith("self_") && !usual.has(name);
   const reset = button("Usual columns", () => {
     table.chosen = new Set(table.usual);
     for (const box of boxes) box.checked = table.chosen.has(box.value);
@@ -24,7 +25,7 @@ function columnChooser(table, changed) {
   return make("details", { className: "chooser" }, make("summary", {}, "Columns"),
     make("div", { className: "panel" },
       group("Usual", table.columns.filter((column) => usual.has(column.name))),
-      group("More", table.columns.filter((column) => !usual.has(column.name) && !column.self)),
-      group("Of the module's own ops, without the modules below it", table.columns.filter((column) => column.self)),
+      group("More", table.columns.filter((column) => !usual.has(column.name) && !isOwn(column))),
+      group("Of the module's own ops, without the modules below it", table.columns.filter(isOwn)),
       reset));
 }

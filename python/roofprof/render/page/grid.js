@@ -21,7 +21,7 @@ class Grid {
     this.said = make("span", { className: "said", attributes: { "aria-live": "polite" } });
     const grid = make("table", {
       className: table.isTree ? "grid tree" : "grid",
-      attributes: { role: table.isTree ? "treegrid" : "grid", "aria-labelledby": `${section.id}-heading` },
+      attributes: { role: table.isTree ? "treegrid" : "grid", "aria-labelledby": `${section.parentElement.id}-heading` },
     }, this.head, this.body, this.foot);
     section.append(this.#tools(), make("div", { className: "box tall" }, grid), this.more);
     this.body.addEventListener("click", (event) => this.#click(event));

@@ -1,35 +1,38 @@
-// The roofline: plotly.js draws axes, roofs and dots; legend, tooltip and zoom buttons are the page's own, so that the
-// keyboard reaches them and names stay text.
-
-/** What stands in plotly.js's labels, which knows some markup, as it is. */
-const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+// The roofline as an SVG drawing. Its colours are the page's; legend, list of the worst and zoom buttons stand around it,
+// so that the keyboard reaches them.
 
 const BY = { module: "Modules", op: "Operators", kernel: "Kernels" };
-const LARGEST_DOT = 34; // pixels across, of the dot with the most time
-const SMALLEST_DOT = 6;
-const MOST_LABELS = 5; // dots that are named: those that waste most
-const LETTER = 6.2; // pixels
-const PAPER = { width: 680, height: 380 }; // pixels that fit A4 and letter
+const LARGEST_DOT = 17; // pixels from its middle to its edge, of the dot with the most time
+const SMALLEST_DOT = 3;
+const MARGIN = { left: 64, right: 16, top: 12, bottom: 46 };
+const LETTER = 6.2; // pixels, and the height of a line
+const LINE = 14;
+const SHAPES = { // around 0, as large as a circle of radius 1
+  circle: "M-1,0a1,1 0 1,0 2,0a1,1 0 1,0 -2,0",
+  square: "M-.9,-.9h1.8v1.8h-1.8z",
+  diamond: "M0,-1.2L1.2,0L0,1.2L-1.2,0z",
+  triangle: "M0,-1.1L1.1,.9H-1.1z",
+  cross: "M-.35,-1h.7v.65h.65v.7h-.65v.65h-.7v-.65h-.65v-.7h.65z",
+};
 
 class Roofline {
   /** `onDot(by, row)`: the dot of that row was clicked. */
   constructor(views, onDot) {
     this.views = views;
-    this.box = byId("plot");
+    this.onDot = onDot;
+    this.plot = byId("plot");
     this.hidden = new Set(); // kinds of op that are switched off
-    this.marked = new Set(); // rows whose dots are ringed
-    this.by = [...views.keys()][0];
-    this.#addButtons();
-    this.draw();
-    this.box.on("plotly_hover", (event) => this.#showTip(event));
-    this.box.on("plotly_unhover", () => (byId("tip").hidden = true));
-    this.box.on("plotly_click", ({ points }) => {
-      const dot = this.#dotAt(points[0]);
-      if (dot) onDot(this.by, dot.row);
-    });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
-    addEventListener("beforeprint", () => this.#print(true)); // paper is light
-    addEventListener("afterprint", () => this.#print(false));
+    this.choices = [...views.keys()].map((by) => [by, button(BY[by], () => this.show(by))]);
+    if (this.choices.length > 1) byId("roofline-by").append(...this.choices.map(([, choice]) => choice));
+    byId("zoom-in").onclick = () => this.#zoom(0.7);
+    byId("zoom-out").onclick = () => this.#zoom(1 / 0.7);
+    byId("zoom-reset").onclick = () => this.#look(this.#whole());
+    this.plot.onpointerdown = (event) => this.#drag(event);
+    this.plot.ondblclick = () => this.#look(this.#whole());
+    this.plot.onpointermove = (event) => this.#showTip(event);
+    this.plot.onpointerleave = () => (byId("tip").hidden = true);
+    this.show([...views.keys()][0]);
+    new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
   get view() {
@@ -40,8 +43,9 @@ class Roofline {
   show(by) {
     this.by = by;
     this.hidden.clear();
-    this.marked.clear();
-    this.draw({ fresh: true });
+    this.marked = new Set(); // rows whose dots are ringed
+    this.#showAround();
+    this.#look(this.#whole());
   }
 
   /** Rings around the dots of the rows that are chosen; those dots. */
@@ -52,67 +56,41 @@ class Roofline {
     }
     const dots = this.view.dots.filter((dot) => isChosen(dot.row) || dot.members.some(isChosen));
     this.marked = new Set(dots.map((dot) => dot.row));
-    this.draw({ legend: false });
+    this.draw();
     return dots;
   }
 
-  #print(printing) {
-    document.documentElement.classList.toggle("printing", printing);
-    this.draw();
-  }
+  // ---- what stands around the drawing
 
-  // ---- what stands around the plot
-
-  #addButtons() {
-    this.choices = [...this.views.keys()].map((by) => [by, button(BY[by], () => this.show(by))]);
-    if (this.choices.length > 1) byId("roofline-by").append(...this.choices.map(([, choice]) => choice));
-    byId("zoom-in").onclick = () => this.#zoom(0.7);
-    byId("zoom-out").onclick = () => this.#zoom(1 / 0.7);
-    byId("zoom-reset").onclick = () => Plotly.relayout(this.box, this.#whole());
-  }
-
-  #zoom(factor) {
-    const change = {};
-    for (const axis of ["xaxis", "yaxis"]) {
-      const [low, high] = this.box._fullLayout[axis].range.map(Number);
-      const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
-      change[`${axis}.range`] = [middle - half, middle + half];
-    }
-    Plotly.relayout(this.box, change);
-  }
-
-  #showLegend() {
-    byId("kinds").replaceChildren(...this.view.kinds.map((kind) => this.#kindButton(kind)));
+  #showAround() {
     for (const [by, choice] of this.choices) choice.setAttribute("aria-pressed", String(by === this.by));
-    byId("plot-said").replaceChildren(...this.view.said.map((sentence) => make("span", {}, `${sentence}. `)));
+    byId("kinds").replaceChildren(...this.view.kinds.map((kind) => this.#kindButton(kind)));
+    byId("worst").replaceChildren(...this.view.worst.map(({ row, label, text }) =>
+      make("li", {}, button(nameOf(label), () => this.onDot(this.by, row), { className: "link" }), ` ${text}`)));
+    byId("plot-said").textContent = this.view.said.join(" ");
   }
 
   #kindButton(kind) {
-    const swatch = make("span", { className: `swatch ${kind.shape}`, attributes: { "aria-hidden": "true" } });
-    swatch.style.setProperty("--kind", kind.colour);
+    const swatch = draw("svg", { class: "swatch", viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" },
+      draw("path", { d: SHAPES[kind.shape], fill: kind.colour }));
     const count = this.view.dots.filter((dot) => dot.kind === kind.name).length;
     const control = button(swatch, () => {
       if (!this.hidden.delete(kind.name)) this.hidden.add(kind.name);
       control.setAttribute("aria-pressed", String(!this.hidden.has(kind.name)));
-      this.draw({ legend: false });
+      this.draw();
     }, { className: "kind" });
     control.append(` ${kind.name} (${count})`);
-    control.setAttribute("aria-pressed", String(!this.hidden.has(kind.name)));
+    control.setAttribute("aria-pressed", "true");
     return control;
   }
 
-  #dotAt(point) {
-    const row = point?.data.rows?.[point.pointNumber];
-    return row === undefined ? undefined : this.view.dots.find((dot) => dot.row === row);
-  }
-
-  #showTip({ points, event }) {
-    const dot = this.#dotAt(points[0]);
-    if (!dot) return;
+  #showTip(event) {
+    const dot = this.dotOf.get(event.target);
     const tip = byId("tip");
-    tip.replaceChildren(make("p", {}, nameOf(dot.label)),
-      make("dl", { className: "pairs" }, ...dot.told.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
-    tip.hidden = false;
+    tip.hidden = !dot;
+    if (!dot) return;
+    tip.replaceChildren(make("p", {}, nameOf(dot.label)), make("dl", { className: "pairs" },
+      ...dot.told.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
     const frame = byId("plot-box").getBoundingClientRect();
     const [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
     const left = x + 16 + tip.offsetWidth < frame.width ? x + 16 : Math.max(0, x - 16 - tip.offsetWidth);
@@ -120,168 +98,196 @@ class Roofline {
     tip.style.setProperty("top", `${Math.max(0, Math.min(y - 12, frame.height - tip.offsetHeight))}px`);
   }
 
-  // ---- the plot itself
+  // ---- the part of the plane that is seen: logarithms of both figures
 
-  draw({ fresh = false, legend = true } = {}) {
-    if (legend) this.#showLegend();
-    const style = getComputedStyle(document.documentElement);
-    this.colours = Object.fromEntries(
-      ["text", "soft", "line", "ground", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    const traces = [...this.#roofs(), ...this.view.kinds.flatMap((kind) => this.#kind(kind)), this.#ring()];
-    const onPaper = document.documentElement.classList.contains("printing");
-    this.narrow = !onPaper && this.box.clientWidth < 600;
-    const layout = { ...this.#layout(), ...(onPaper ? PAPER : { autosize: true }) };
-    if (this.drawnBy === this.by && !fresh && this.box._fullLayout) {
-      for (const axis of ["xaxis", "yaxis"]) layout[axis].range = this.box._fullLayout[axis].range.slice();
-    }
-    Plotly.react(this.box, traces, layout, { displayModeBar: false, responsive: true, doubleClick: false });
-    this.drawnBy = this.by;
-    if (fresh || !this.listens) {
-      this.listens ??= (this.box.on("plotly_doubleclick", () => Plotly.relayout(this.box, this.#whole())), true);
-    }
+  #look(range) {
+    this.range = range;
+    this.draw();
   }
 
-  /** The part of the plane that has all dots and, of the roofs, the ridges. */
+  /** All dots and, of the roofs, the ridges. */
   #whole() {
-    const xs = this.view.dots.flatMap((dot) => [dot.intensity, ...dot.levels.map(([, at]) => at)]);
-    const ys = this.view.dots.map((dot) => dot.rate);
-    for (const ridge of this.view.ridges) {
-      xs.push(ridge.intensity);
-      ys.push(ridge.rate);
-    }
+    const { dots, ridges } = this.view;
     const decades = (values) => {
       const logs = values.filter((value) => value > 0).map(Math.log10);
-      return logs.length ? [Math.min(...logs) - 0.35, Math.max(...logs) + 0.35] : [-1, 3];
+      return [Math.min(...logs) - 0.35, Math.max(...logs) + 0.35];
     };
-    const [left, right] = decades(xs);
-    const share = (this.narrow ? 0.35 : 0.12) * (right - left); // for the names of the slopes
-    return { "xaxis.range": [left - share, right], "yaxis.range": decades(ys) };
+    const x = decades([...dots.flatMap((dot) => [dot.intensity, ...dot.levels]), ...ridges.map(([at]) => at)]);
+    x[0] -= 0.12 * (x[1] - x[0]); // for the names of the slopes
+    return { x, y: decades([...dots.map((dot) => dot.rate), ...ridges.map(([, rate]) => rate)]) };
   }
 
+  #zoom(factor) {
+    const nearer = ([low, high]) => [0.5 - factor / 2, 0.5 + factor / 2].map((share) => low + share * (high - low));
+    this.#look({ x: nearer(this.range.x), y: nearer(this.range.y) });
+  }
+
+  /** A click on a dot, or a box that is drawn around what is to be seen. */
+  #drag(event) {
+    const frame = this.plot.getBoundingClientRect();
+    const at = ({ clientX, clientY }) => [clientX - frame.left, clientY - frame.top];
+    const start = at(event);
+    const box = draw("rect", { class: "choice" });
+    const corners = (end) => [0, 1].map((axis) => [start[axis], end[axis]].sort((a, b) => a - b));
+    this.plot.append(box);
+    this.plot.setPointerCapture(event.pointerId);
+    this.plot.onpointermove = (move) => {
+      const [[left, right], [top, bottom]] = corners(at(move));
+      filled(box, { x: left, y: top, width: right - left, height: bottom - top }, []);
+    };
+    this.plot.onpointerup = (end) => {
+      this.plot.onpointermove = (move) => this.#showTip(move);
+      this.plot.onpointerup = null;
+      box.remove();
+      const [[left, right], [top, bottom]] = corners(at(end));
+      const dot = this.dotOf.get(event.target);
+      if (right - left > 8 && bottom - top > 8) {
+        this.#look({ x: [left, right].map(this.#x.from), y: [bottom, top].map(this.#y.from) });
+      } else if (dot) this.onDot(this.by, dot.row);
+    };
+  }
+
+  /** From logarithms to pixels, and back. */
+  #axis([low, high], start, end) {
+    const to = (log) => start + ((log - low) * (end - start)) / (high - low);
+    return Object.assign(to, { from: (pixel) => low + ((pixel - start) * (high - low)) / (end - start) });
+  }
+  #x;
+  #y;
+
+  // ---- the drawing
+
+  draw() {
+    const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    this.#x = this.#axis(this.range.x, MARGIN.left, width - MARGIN.right);
+    this.#y = this.#axis(this.range.y, height - MARGIN.bottom, MARGIN.top);
+    this.dotOf = new Map(); // by element
+    const area = { x: MARGIN.left, y: MARGIN.top, width: width - MARGIN.left - MARGIN.right,
+      height: height - MARGIN.top - MARGIN.bottom };
+    this.plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.plot.replaceChildren(
+      draw("clipPath", { id: "plot-area" }, draw("rect", area)),
+      ...this.#axes(area),
+      draw("g", { "clip-path": "url(#plot-area)" }, ...this.#roofs(), ...this.#dots()),
+      ...this.#names(area));
+  }
+
+  #axes({ x, y, width, height }) {
+    const [right, bottom] = [x + width, y + height];
+    const plain = (value) => String(Number(value.toPrecision(3)));
+    return [
+      ...ticks(this.range.x, width / 90).flatMap((at) => [
+        draw("path", { class: "axis", d: `M${this.#x(at)},${y}V${bottom}` }),
+        draw("text", { class: "xtick", x: this.#x(at), y: bottom + 16, "text-anchor": "middle" }, plain(10 ** at))]),
+      ...ticks(this.range.y, height / 40).flatMap((at) => [
+        draw("path", { class: "axis", d: `M${x},${this.#y(at)}H${right}` }),
+        draw("text", { class: "ytick", x: x - 6, y: this.#y(at) + 4, "text-anchor": "end" }, short(10 ** at))]),
+      draw("text", { x: (x + right) / 2, y: bottom + 36, "text-anchor": "middle" }, "FLOPs per byte"),
+      draw("text", { transform: `translate(13 ${(y + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "FLOP/s"),
+    ];
+  }
+
+  /** Slopes up to the highest peak, and peaks from where the steepest slope meets them; ridges. */
   #roofs() {
-    const compute = this.view.roofs.filter((roof) => roof.kind === "compute").map((roof) => roof.rate);
-    const memory = this.view.roofs.filter((roof) => roof.kind === "memory").map((roof) => roof.rate);
-    const [highest, widest] = [Math.max(...compute), Math.max(...memory)];
-    const far = 1e12; // beyond every picture
-    return this.view.roofs.map((roof) => {
-      // A slope up to the highest peak; a peak from where the widest slope meets it.
-      const from = roof.kind === "memory" ? 1 / far : memory.length ? roof.rate / widest : 1 / far;
-      const to = roof.kind === "memory" && compute.length ? highest / roof.rate : far;
-      const at = (x) => (roof.kind === "memory" ? roof.rate * x : roof.rate);
-      return { type: "scatter", mode: "lines", x: [from, to], y: [at(from), at(to)], hoverinfo: "skip",
-        line: { color: this.colours.soft, width: 1.5, dash: roof.kind === "memory" ? "solid" : "longdash" } };
-    });
-  }
-
-  #kind(kind) {
-    const dots = this.view.dots.filter((dot) => dot.kind === kind.name);
-    const visible = !this.hidden.has(kind.name);
-    const joined = dots.filter((dot) => dot.levels.length > 1);
-    // One line a dot, at its height, through its place at each memory level.
-    const levels = { type: "scatter", mode: "lines+markers", visible, hoverinfo: "skip",
-      x: joined.flatMap((dot) => [...dot.levels.map(([, intensity]) => intensity), null]),
-      y: joined.flatMap((dot) => [...dot.levels.map(() => dot.rate), null]),
-      line: { color: kind.colour, width: 1 }, marker: { symbol: "line-ns-open", size: 8, color: kind.colour } };
-    const marks = { type: "scatter", mode: "markers", visible, name: plain(kind.name), hoverinfo: "none",
-      x: dots.map((dot) => dot.intensity), y: dots.map((dot) => dot.rate), rows: dots.map((dot) => dot.row),
-      marker: { color: kind.colour, size: dots.map((dot) => this.#size(dot)), opacity: 0.85,
-        symbol: dots.map((dot) => (dot.measured ? kind.shape : `${kind.shape}-open`)),
-        line: { width: 1.8, color: dots.map((dot) => (dot.measured ? this.colours.ground : kind.colour)) } } };
-    return joined.length ? [levels, marks] : [marks];
-  }
-
-  /** Area by time. */
-  #size(dot) {
-    const longest = this.view.longest;
-    return longest > 0 ? Math.max(SMALLEST_DOT, LARGEST_DOT * Math.sqrt((dot.time ?? 0) / longest)) : SMALLEST_DOT * 2;
-  }
-
-  #ring() {
-    const dots = this.view.dots.filter((dot) => this.marked.has(dot.row) && !this.hidden.has(dot.kind));
-    return { type: "scatter", mode: "markers", hoverinfo: "skip",
-      x: dots.map((dot) => dot.intensity), y: dots.map((dot) => dot.rate),
-      marker: { symbol: "circle-open", color: this.colours.accent, size: dots.map((dot) => this.#size(dot) + 9),
-        line: { width: 3, color: this.colours.accent } } };
-  }
-
-  #layout() {
-    const whole = this.#whole();
-    const axis = (title, range) => ({ type: "log", title: { text: title, standoff: 8 }, range, exponentformat: "SI",
-      showexponent: "all", color: this.colours.text, gridcolor: this.colours.line, linecolor: this.colours.soft,
-      zeroline: false, automargin: true, nticks: this.narrow ? 4 : 7,
-      minor: { showgrid: false, ticks: "outside", ticklen: 3, tickcolor: this.colours.line } });
-    return { xaxis: axis("FLOPs per byte", whole["xaxis.range"]), yaxis: axis("FLOP/s", whole["yaxis.range"]),
-      annotations: this.#labels(whole), showlegend: false, hovermode: "closest", dragmode: "zoom",
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 56, r: 16, t: 12, b: 48 },
-      font: { family: "system-ui, sans-serif", size: 12, color: this.colours.text }, hoverdistance: 12 };
-  }
-
-  /** The roofs' names: peaks at the right edge, slopes where they leave the picture, ridges above their place, as dots
-   * that come near the roof lie below it. */
-  #labels(whole) {
-    const [left, right] = whole["xaxis.range"];
-    const bottom = whole["yaxis.range"][0];
-    const style = (text) => ({ text: plain(text), showarrow: false, font: { size: 11, color: this.colours.text },
-      bgcolor: this.colours.ground, borderpad: 1 });
-    const labels = this.view.roofs.map((roof) => {
+    const rates = (kind) => this.view.roofs.filter((roof) => roof.kind === kind).map((roof) => Math.log10(roof.rate));
+    const [highest, steepest] = [Math.max(...rates("compute"), -99), Math.max(...rates("memory"), -99)];
+    const line = (roof) => {
       const rate = Math.log10(roof.rate);
-      if (roof.kind === "compute") {
-        return { ...style(roof.text), x: right, y: rate, xanchor: "right", yanchor: "bottom" };
-      }
-      const x = Math.max(left, bottom - rate) + 0.06;
-      return { ...style(roof.text), x, y: x + rate, xanchor: "left", yanchor: "middle" };
+      const slope = roof.kind === "memory";
+      const from = slope || steepest === -99 ? this.range.x[0] : Math.max(rate - steepest, this.range.x[0]);
+      const to = slope && highest !== -99 ? highest - rate : this.range.x[1];
+      const at = (x) => `${this.#x(x)},${this.#y(slope ? x + rate : rate)}`;
+      return to > from ? [draw("path", { class: "roof", d: `M${at(from)}L${at(to)}` })] : [];
+    };
+    const ridge = ([intensity, rate]) => draw("circle", { class: "ridge", r: 2.5, cx: this.#x(Math.log10(intensity)),
+      cy: this.#y(Math.log10(rate)) });
+    return [...this.view.roofs.flatMap(line), ...this.view.ridges.map(ridge)];
+  }
+
+  #dots() {
+    const kinds = new Map(this.view.kinds.map((kind) => [kind.name, kind]));
+    return this.view.dots.filter((dot) => !this.hidden.has(dot.kind)).flatMap((dot) => {
+      const { colour, shape } = kinds.get(dot.kind);
+      const [x, y] = this.#place(dot);
+      const radius = this.#radius(dot);
+      const mark = draw("path", { class: "dot", d: SHAPES[shape], transform: `translate(${x} ${y}) scale(${radius})`,
+        fill: dot.measured ? colour : "none", stroke: colour, "data-row": dot.row });
+      this.dotOf.set(mark, dot);
+      const levels = dot.levels.map((intensity) => this.#x(Math.log10(intensity)));
+      return [ // a line at its height, through its place at each memory level
+        levels.length > 1 ? draw("path", { class: "levels", stroke: colour,
+          d: `M${levels.join(`,${y}L`)},${y}${levels.map((at) => `M${at},${y - 4}v8`).join("")}` }) : null,
+        mark,
+        this.marked.has(dot.row) ? draw("circle", { class: "ring", cx: x, cy: y, r: radius + 5 }) : null,
+      ].filter(Boolean);
     });
-    const ridges = this.narrow ? [] : this.view.ridges.map((ridge) => ({
-      ...style(`ridge ${ridge.text}`), x: Math.log10(ridge.intensity), y: Math.log10(ridge.rate), xanchor: "right",
-      yanchor: "bottom", xshift: -12, font: { size: 10, color: this.colours.soft } }));
-    return apart([...labels, ...ridges, ...this.#worst()], this.#pixels(whole));
   }
 
-  /** The names of the dots that waste most, each on the side where there is room. */
-  #worst() {
-    const wasting = this.view.dots.filter((dot) => dot.wasted > 0 && !this.hidden.has(dot.kind));
-    wasting.sort((a, b) => b.wasted - a.wasted);
-    return wasting.slice(0, this.narrow ? 2 : MOST_LABELS).map((dot) => ({
-      text: plain(short(dot.label)), showarrow: false, font: { size: 11, color: this.colours.text },
-      x: Math.log10(dot.intensity), y: Math.log10(dot.rate), xanchor: "left", yanchor: "middle",
-      gap: this.#size(dot) / 2 + 3 }));
+  /** Area by time; the first dot has the most. */
+  #radius(dot) {
+    const longest = this.view.dots[0].time;
+    return longest > 0 ? Math.max(SMALLEST_DOT, LARGEST_DOT * Math.sqrt(dot.time / longest)) : SMALLEST_DOT * 2;
   }
 
-  /** From a place in the plane, in decades, to one in the picture, in pixels. */
-  #pixels(whole) {
-    const onPaper = document.documentElement.classList.contains("printing");
-    const [left, right] = whole["xaxis.range"];
-    const [bottom, top] = whole["yaxis.range"];
-    const width = (onPaper ? PAPER.width : this.box.clientWidth) - 72;
-    const height = (onPaper ? PAPER.height : this.box.clientHeight) - 60;
-    return ({ x, y }) => [(width * (x - left)) / (right - left), (height * (top - y)) / (top - bottom)];
+  #place(dot) {
+    return [this.#x(Math.log10(dot.intensity)), this.#y(Math.log10(dot.rate))];
+  }
+
+  /** Peaks have their names at the right edge, slopes where they enter, the dots that waste most numbers. */
+  #names({ x: left, y: top, width, height }) {
+    const label = ({ x, y, text }, anchor, turned = 0) => draw("text", { class: "label", "text-anchor": anchor,
+      transform: `translate(${x} ${y}) rotate(${turned})` }, text);
+    const isInside = ({ x, y }) => x >= left && x <= left + width && y >= top && y <= top + height;
+    const pick = (kind, place) => this.view.roofs.filter((roof) => roof.kind === kind)
+      .map((roof) => ({ ...place(Math.log10(roof.rate)), text: roof.text })).filter(isInside);
+    const peaks = pick("compute", (rate) => ({ x: left + width, y: this.#y(rate) - 4 }));
+    const [slowest, first] = [this.range.y[0], this.range.x[0]];
+    const slopes = pick("memory", (rate) => {
+      const x = Math.max(first, slowest - rate);
+      return { x: this.#x(x) + 6, y: this.#y(x + rate) - 9 };
+    });
+    const turned = Math.atan2(this.#y(1) - this.#y(0), this.#x(1) - this.#x(0));
+    const shown = new Map(this.view.dots.filter((dot) => !this.hidden.has(dot.kind)).map((dot) => [dot.row, dot]));
+    const worst = this.view.worst.flatMap(({ row }, index) => {
+      if (!shown.has(row)) return [];
+      const [x, y] = this.#place(shown.get(row));
+      const radius = this.#radius(shown.get(row));
+      return [{ x: radius > LETTER ? x : x + radius + LETTER, y: y + 4, text: String(index + 1) }];
+    }).filter(isInside);
+    return [...apart(peaks).map((at) => label(at, "end")),
+      ...apart(slopes, turned).map((at) => label(at, "start", (turned * 180) / Math.PI)),
+      ...apart(worst).map((at) => label(at, "middle"))];
   }
 }
 
-/** The end of a long path, which tells modules apart. */
-const short = (name) => (name.length > 28 ? `…${name.slice(-27)}` : name);
+/** Labels of which none lies on another: those that would are one, at the first one's place. */
+function apart(labels, turned = 0) {
+  const kept = [];
+  const [cos, sin] = [Math.cos(turned), Math.sin(turned)];
+  for (const { x, y, text } of labels) {
+    const near = kept.find((other) => Math.abs((y - other.y) * cos - (x - other.x) * sin) < LINE &&
+      Math.abs((x - other.x) * cos + (y - other.y) * sin) < LETTER * Math.max(text.length, other.text.length));
+    if (near) near.text += `, ${text}`;
+    else kept.push({ x, y, text });
+  }
+  return kept;
+}
 
-/** Labels that do not overlap: one with a `gap` goes to that side of its dot where it has room, or is left out; another
- * that has none is left out. Earlier ones go first. */
-function apart(labels, pixels) {
-  const taken = [];
-  const frame = ({ text, x, y, xanchor, yanchor, xshift = 0, yshift = 0 }) => {
-    const [width, height] = [text.length * LETTER + 4, 15];
-    const [px, py] = pixels({ x, y });
-    const left = px + xshift - { left: 0, right: width, center: width / 2 }[xanchor];
-    const top = py - yshift - { top: 0, bottom: height, middle: height / 2 }[yanchor];
-    return { left, top, right: left + width, bottom: top + height };
-  };
-  const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-  return labels.flatMap(({ gap, ...label }) => {
-    const sides = gap === undefined ? [label] : [
-      { ...label, xshift: gap },
-      { ...label, xanchor: "right", xshift: -gap },
-      { ...label, xanchor: "center", yanchor: "bottom", yshift: gap },
-      { ...label, xanchor: "center", yanchor: "top", yshift: -gap },
-    ];
-    const side = sides.find((one) => !taken.some((other) => meets(frame(one), other)));
-    if (side) taken.push(frame(side));
-    return side ? [side] : [];
-  });
+/** At most so many round numbers of a range, as logarithms: powers of ten, or more where few of them are in it. */
+function ticks([low, high], most) {
+  for (const digits of [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9], Array.from({ length: 90 }, (_, i) => 1 + i / 10)]) {
+    const found = [];
+    for (let decade = Math.floor(low); decade <= high; decade++) {
+      found.push(...digits.map((digit) => decade + Math.log10(digit)).filter((at) => at >= low && at <= high));
+    }
+    const step = Math.ceil(found.length / most);
+    if (found.length > 2) return found.filter((_, index) => index % step === 0);
+  }
+  return [];
+}
+
+/** A rate as tables print it: 1G, 20M. */
+function short(value) {
+  const power = Math.max(0, Math.min(6, Math.floor(Math.log10(value) / 3 + 1e-9)));
+  return `${Number((value / 1000 ** power).toPrecision(3))}${["", "k", "M", "G", "T", "P", "E"][power]}`;
 }

@@ -13,86 +13,56 @@ from roofprof.render.page.folds import Line
 AnyRow: TypeAlias = _report.Row | _report.GroupRow | _report.KernelRow
 
 _EXACT = 1 << 53  # larger integers are no JavaScript numbers; as text they stay exact
-_NOT_OFFERED = {"path", "depth"}  # of a row: they make the tree
+_NAMING = {"path", "depth", "name"}  # figures that make the name of a line
 
 
 def modules(report: _report.Report, lines: Sequence[Line]) -> dict[str, Any]:
     """Return the tree: a line for each module, its path and level, and the total below them."""
     rows = [line.row for line in lines]
     marked = set(report.marked_rows())
-    inner = sorted({line.parent for line in lines} - {-1})
-    columns = []
-    for name, field in fields.of("row").items():
-        if name in _NOT_OFFERED:
-            continue
-        of_self = name.startswith("self_")
-        # A module without children has its own figures only: they are not written twice.
-        column = _column(field, [rows[i] for i in inner] if of_self else rows, report.total)
-        if column:
-            columns.append(column | ({"self": name.removeprefix("self_")} if of_self else {}))
-    return {
-        "naming": fields["path"].heading,
+    tree = {
         "model": report.model or "model",
-        "paths": [row.path for row in rows],
         "levels": [line.level for line in lines],
         "inferred": [index for index, row in enumerate(rows) if row.inferred],
         "marked": [index for index, line in enumerate(lines) if line.place in marked],
         "folds": [[index, line.fold] for index, line in enumerate(lines) if line.fold],
         "parents": [line.parent for line in lines],
-        "inner": inner,
-        "columns": columns,
-        "usual": report.default_columns("module"),
-        "legend": _legend(report, "module"),
     }
+    names = [row.path for row in rows]
+    return _table(report, "module", "row", fields["path"].heading, names, rows, report.total) | tree
 
 
 def ops(report: _report.Report) -> dict[str, Any]:
     """Return a line for each operator."""
     rows = report.group(["op"])
-    totals = report.group([])
-    columns = [_column(field, rows, totals[0] if totals else None) for field in fields.of("group").values()]
-    return {
-        "naming": "op",
-        "names": [row.keys[0] for row in rows],
-        "columns": [column for column in columns if column],
-        "usual": report.default_columns("op"),
-        "legend": _legend(report, "op"),
-    }
+    return _table(report, "op", "group", "op", [row.keys[0] for row in rows], rows, *report.group([])[:1])
 
 
 def kernels(report: _report.Report) -> dict[str, Any] | None:
     """Return a line for each kernel, copy and memset in one module, op and launch size; None where none was traced."""
     rows = report.kernels
-    if not rows:
-        return None
-    columns = [_column(field, rows, None) for name, field in fields.of("kernel").items() if name != "name"]
+    naming = fields.of("kernel")["name"].heading
+    return _table(report, "kernel", "kernel", naming, [row.name for row in rows], rows) if rows else None
+
+
+def _table(
+    report: _report.Report,
+    by: str,
+    kind: str,
+    naming: str,
+    names: list[str],
+    rows: Sequence[AnyRow],
+    total: AnyRow | None = None,
+) -> dict[str, Any]:
+    columns = [_column(field, rows, total) for name, field in fields.of(kind).items() if name not in _NAMING]
+    legend = report.part("legend", by).blocks
     return {
-        "naming": fields.of("kernel")["name"].heading,
-        "names": [row.name for row in rows],
+        "naming": naming,
+        "names": names,
         "columns": [column for column in columns if column],
-        "usual": report.default_columns("kernel"),
-        "legend": _legend(report, "kernel"),
+        "usual": report.default_columns(by),
+        "legend": [sentence for of in legend if isinstance(of, _report.Paragraph) for sentence in of.items],
     }
-
-
-def hotspots(report: _report.Report) -> dict[str, Any] | None:
-    """Return the list that tables print as "most waste in", equal siblings as one; None where no waste is known."""
-    rows = report.most_wasting()
-    if not rows:
-        return None
-    shown = [fields.of("group")[name] for name in ("time", "bound", "percent_of_roof", "wasted_time")]
-    return {
-        "headings": [fields["path"].heading, "op", *(field.heading for field in shown)],
-        "modules": [row.module or "" for row, _ in rows],
-        "rows": [
-            [f" x{count}" if count > 1 else "", row.op, *(field.cell(row) for field in shown)] for row, count in rows
-        ],
-    }
-
-
-def _legend(report: _report.Report, by: str) -> list[str]:
-    blocks = report.part("legend", by).blocks
-    return [sentence for block in blocks if isinstance(block, _report.Paragraph) for sentence in block.items]
 
 
 def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> dict[str, Any] | None:
@@ -103,10 +73,9 @@ def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) 
         return None
     column: dict[str, Any] = {
         "name": field.name,
-        "key": field.key,
         "heading": field.heading,
-        "unit": "nanoseconds" if field.unit == "seconds" else field.unit,
-        "legend": field.legend,
+        "unit": _unit(field),
+        "meaning": meaning(field),
         "textual": field.is_text or field.type == "bool",
         "texts": [text for _, text in seen],
         "at": at,
@@ -138,3 +107,18 @@ def exact(value: float) -> int | float | str | None:
         value = int(value)
         return value if abs(value) < _EXACT else str(value)
     return value
+
+
+def exact_text(field: _report.Field, row: AnyRow) -> str | None:
+    """Return a figure's value in full, with its unit, for a tooltip; None of texts and of what is not known."""
+    raw = None if field.is_text or field.type == "bool" else _raw(field, row)
+    return None if raw is None else f"{raw} {_unit(field)}"
+
+
+def _unit(field: _report.Field) -> str:
+    return "nanoseconds" if field.unit == "seconds" else field.unit
+
+
+def meaning(field: _report.Field) -> str:
+    """Return what a heading's tooltip says."""
+    return f"{field.legend or field.heading}, in {_unit(field)}"

@@ -89,11 +89,11 @@ class Tree {
   /** What a line calls its row: of a path the part that the line above does not have. */
   label(row) {
     if (!this.table.isTree) return this.table.names[row] || "(no name)";
-    const path = this.table.paths[row];
+    const path = this.table.names[row];
     if (path === "") return this.table.model;
     let parent = this.parent[row];
     if (this.table.folds.has(parent)) parent = this.parent[parent];
-    const above = parent < 0 ? "" : this.table.paths[parent];
+    const above = parent < 0 ? "" : this.table.names[parent];
     return !this.flat && above && path.startsWith(`${above}.`) ? path.slice(above.length + 1) : path;
   }
 }

@@ -1,21 +1,25 @@
-"""A picture of a report: which one, checked, drawn, and written to a file."""
+"""A picture of a report: which one, checked, drawn, and written to a file or into a page."""
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import warnings
+from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from roofprof import _report
 from roofprof.render.files import write_whole
+from roofprof.render.html import Html, el
+from roofprof.render.results import preformatted
 from roofprof.render.views.folding import folds_of, in_both
 from roofprof.render.views.roofline import RooflineView, roofline_view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from roofprof.render.views.reads import ViewedReport
 
 KINDS = ("roofline", "time")
 FORMATS = ("svg", "png", "pdf")
@@ -23,18 +27,16 @@ DPI = 200  # of a PNG
 
 
 def plot(
-    report: ViewedReport,
+    report: _report.Report,
     path: str | os.PathLike[str] | None = None,
     by: str = "module",
     kind: str = "roofline",
-    before: ViewedReport | None = None,
+    before: _report.Report | None = None,
     *,
     expand: bool = False,
 ) -> Figure:
     """Draw a report: :meth:`roofprof.Report.plot`."""
     check(path, by, kind)
-    if isinstance(before, (str, os.PathLike)):
-        raise TypeError(f"before is a report, not a file: roofprof.Report.from_json({os.fspath(before)!r})")
     for drawn, name in ((report, "report"), (before, "report before")):
         if drawn is not None and drawn.total.time is None:
             raise ValueError(f"the {name} is a count, without times and roofs to draw: profile the model instead")
@@ -42,24 +44,32 @@ def plot(
             raise ValueError(f"the {name} has no roofs, which the plot of kind time needs: profile with ceilings")
         if drawn is not None and by == "kernel" and not drawn.kernels:
             raise ValueError(f"the {name} has {drawn.why_no_kernels}")
+
+    def draw() -> Figure:
+        from roofprof.render.plots.roofline import draw_roofline, draw_time
+
+        views = views_of(report, by, before, expand=expand)
+        return {"roofline": draw_roofline, "time": draw_time}[kind](report, *views)
+
+    return drawn_to(path, "Report", draw)
+
+
+def drawn_to(path: str | os.PathLike[str] | None, whose: str, draw: Callable[[], Figure]) -> Figure:
+    """Return what is drawn; with a path, write it there as well, in the form of its suffix, whole or not at all."""
+    check(path)
     try:
         import matplotlib.style
     except ImportError:
-        raise ImportError(
-            "Report.plot needs matplotlib: run `pip install matplotlib`, or take roofprof[plot]"
-        ) from None
-    from roofprof.render.plots.roofline import draw_roofline, draw_time
-
-    draw = {"roofline": draw_roofline, "time": draw_time}[kind]
+        raise ImportError(f"{whose}.plot needs matplotlib: run `pip install roofprof[plot]`") from None
     with matplotlib.style.context("default"):  # a user's own style is for the user's own plots
-        figure = draw(report, *views_of(report, by, before, expand=expand))
+        figure = draw()
     if path is not None:
         write_whole(path, content(figure, _suffix(path)))
     return figure
 
 
 def views_of(
-    report: ViewedReport, by: str, before: ViewedReport | None, *, expand: bool
+    report: _report.Report, by: str, before: _report.Report | None, *, expand: bool
 ) -> tuple[RooflineView, RooflineView | None]:
     """Return the views of both reports, which fold only what both fold alike; the rest is matched by module."""
     if before is None:
@@ -68,7 +78,7 @@ def views_of(
     return roofline_view(report, by, folds=folds), roofline_view(before, by, folds=earlier)
 
 
-def check(path: str | os.PathLike[str] | None, by: str, kind: str) -> None:
+def check(path: str | os.PathLike[str] | None, by: str = "module", kind: str = "roofline") -> None:
     """Raise ValueError for what cannot be drawn or written."""
     if kind not in KINDS:
         raise ValueError(f"there is a plot of kind {' and '.join(KINDS)}, not {kind!r}")
@@ -92,3 +102,27 @@ def content(figure: Figure, form: str) -> bytes:
 
 def _suffix(path: str | os.PathLike[str]) -> str:
     return Path(path).suffix.lower().removeprefix(".")
+
+
+# ---- within pages
+
+
+def notebook_html(report: _report.Report, table: str) -> str:
+    """Return the picture, if matplotlib is there and the report was timed, then the table."""
+    picture = Html()
+    if report.total.time is not None and importlib.util.find_spec("matplotlib") is not None:
+        picture = _image(plot(report), alt="roofline", style="max-width: 640px; width: 100%")
+    return el("div", picture, preformatted(table))
+
+
+def picture_of(draw: Callable[[], Figure], shows: str) -> Html:
+    """Return what is drawn as HTML, for a page; where matplotlib is missing, a paragraph that says so."""
+    if importlib.util.find_spec("matplotlib") is None:
+        how = el("code", "pip install roofprof[plot]")
+        return el("p", "The picture is left out: it needs matplotlib (", how, ").")
+    return _image(draw(), alt=shows)
+
+
+def _image(figure: Figure, **attributes: str) -> Html:
+    # An <img> shows it by itself: the ids of several pictures on one page cannot meet, and nothing in it is run.
+    return el("img", **attributes, src=f"data:image/svg+xml;base64,{b64encode(content(figure, 'svg')).decode()}")

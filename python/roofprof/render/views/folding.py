@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from roofprof import _report
-from roofprof.render.views.reads import ViewedReport
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Fold:
 Folds: TypeAlias = dict[str, Fold]  # by name, as in "layers.0-79.mlp"
 
 
-def folds_of(report: ViewedReport) -> Folds:
+def folds_of(report: _report.Report) -> Folds:
     """Return the folds of a report, by its siblings."""
     rows = report.rows
     return {

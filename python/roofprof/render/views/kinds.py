@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from roofprof import _report
-from roofprof.render.views.reads import ViewedReport
 
 OTHER = "other"
 COMPILED = "compiled region"  # the name of the op that torch.compile's code is, too
@@ -49,13 +48,13 @@ def kinds_of(ops: Iterable[str]) -> dict[str, str]:
     return {op: families.get(op) or families.get(op.removesuffix("_")) or _kind_by_tags(op) for op in ops}
 
 
-def kinds_of_modules(report: ViewedReport, fold_of: Mapping[str, str]) -> dict[str, str]:
+def kinds_of_modules(report: _report.Report, fold_of: Mapping[str, str]) -> dict[str, str]:
     """Return the kind that a module's own ops take most time for; without times, move most bytes for.
 
     By path; ``fold_of``: modules that are one, by that name. Ops without work (views) have no say: they compute nothing
     that a dot shows.
     """
-    groups = [group for group in report.group("module", "op") if group.bytes or group.flops or group.int_ops]
+    groups = [group for group in report.group(["module", "op"]) if group.bytes or group.flops or group.int_ops]
     kinds = kinds_of({group.keys[1] for group in groups})
     weights: dict[str, dict[str, tuple[float, int]]] = {}
     for group in groups:

@@ -6,16 +6,17 @@ Every figure is the report's own. Rows that cannot be dots are listed with the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from roofprof import _report
+from roofprof.figures import fields
 from roofprof.render.views.folding import Folds, folds_of
-from roofprof.render.views.kinds import COMPILED, OTHER, kinds_of, kinds_of_modules
-from roofprof.render.views.reads import ViewedReport
+from roofprof.render.views.kinds import COMPILED, OTHER, STYLES, kinds_of, kinds_of_modules
 
 BY = ("module", "op", "kernel")
 HOST_LINK = "host link"  # copies between host and device alone are held against it, and they compute nothing
+NUMBERED = 5  # dots that waste most
 MEASURED_LEVELS = {"L1": "l1_intensity", "L2": "l2_intensity", "DRAM": "dram_intensity"}
 
 _Row: TypeAlias = "_report.Row | _report.GroupRow | _report.KernelRow"
@@ -37,6 +38,13 @@ class Roof:
         if self.kind == "memory":
             return "B/s"
         return "FLOP/s" if self.name.startswith(("fp", "bf", "tf")) else "op/s"
+
+    @property
+    def text(self) -> str:
+        """Its name in pictures: "DRAM 484 GB/s"."""
+        rate = fields["achieved_flops"].text(self.rate)
+        number, prefix = (rate[:-1], rate[-1]) if rate[-1:].isalpha() else (rate, "")
+        return f"{self.name} {number} {prefix}{self.unit}"
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,37 @@ class RooflineView:
         return tuple(roof for roof in self.roofs if roof.kind == "memory")
 
     @property
+    def kinds(self) -> list[str]:
+        """The kinds of the dots, in the order of the palette."""
+        present = {dot.kind for dot in self.dots}
+        return [kind for kind in STYLES if kind in present]
+
+    @property
+    def about_ridges(self) -> str:
+        """A sentence that says where memory stops being the limit; "" where no roof of either kind is known."""
+        by_dtype = {
+            compute.name: ", ".join(
+                f"{fields['intensity'].text(ridge.intensity)} ({ridge.memory})"
+                for ridge in self.ridges
+                if ridge.compute == compute.name
+            )
+            for compute in self.compute_roofs
+        }
+        found = [f"for {dtype} {at}" for dtype, at in by_dtype.items() if at]
+        return f"FLOPs per byte where memory stops being the limit: {'; '.join(found)}." if found else ""
+
+    @property
+    def about_left_out(self) -> list[str]:
+        """A sentence for each reason why rows have no dot."""
+        noun = {"module": "module", "op": "operator", "kernel": "kernel"}[self.by]
+        told = []
+        for left in self.left_out:
+            what = f"{left.count:,} {noun}{'' if left.count == 1 else 's'}"
+            time = f", {fields['time'].text(left.time)}" if left.time else ""
+            told.append(f"Without a dot: {what}{time} ({left.reason}).")
+        return told
+
+    @property
     def hotspots(self) -> tuple[Dot, ...]:
         """The dots that waste time, the most first; where nothing has a roof, those that take time."""
         if any(dot.wasted_time is not None for dot in self.dots):
@@ -108,9 +147,19 @@ class RooflineView:
             return tuple(sorted(wasting, key=lambda dot: -(dot.wasted_time or 0)))
         return tuple(sorted(self.dots, key=lambda dot: -dot.time))
 
+    @property
+    def worst(self) -> list[tuple[Dot, str]]:
+        """The first hotspots, which pictures number, each with what it wastes, or takes: "wastes >=12.3ms"."""
+        told = []
+        for dot in self.hotspots[:NUMBERED]:
+            figure, verb = ("time", "takes") if dot.wasted_time is None else ("wasted_time", "wastes")
+            limit = fields[figure].limit if dot.incomplete else ""
+            told.append((dot, f"{verb} {limit}{fields[figure].text(getattr(dot, figure))}"))
+        return told
+
 
 def roofline_view(
-    report: ViewedReport, by: str = "module", *, expand: bool = False, folds: Folds | None = None
+    report: _report.Report, by: str = "module", *, expand: bool = False, folds: Folds | None = None
 ) -> RooflineView:
     """Return the roofline of a report.
 
@@ -129,17 +178,27 @@ def roofline_view(
         sources: Iterable[_Source] = _modules(report, folds)
     else:
         sources = {"op": _operators, "kernel": _kernels}[by](report)
-    places = _Places()
+    dots: list[Dot] = []
+    without: dict[str, list[_Source]] = {}  # by the reason
     for source in sources:
-        places.take(source)
+        reason = source.why_not or _why_no_place(source)
+        if reason:
+            without.setdefault(reason, []).append(source)
+        else:
+            dots.append(_dot(source))
+    left_out = [
+        LeftOut(reason, sum(max(len(of.members), 1) for of in sources), sum(of.time or 0 for of in sources))
+        for reason, sources in without.items()
+    ]
+    left_out.sort(key=lambda left: -left.time)
     roofs = _roofs(report)
-    return RooflineView(by, roofs, _ridges(roofs), tuple(places.dots), places.told())
+    return RooflineView(by, roofs, _ridges(roofs), tuple(dots), tuple(left_out))
 
 
 # ---- roofs
 
 
-def _roofs(report: ViewedReport) -> tuple[Roof, ...]:
+def _roofs(report: _report.Report) -> tuple[Roof, ...]:
     computed = {dtype for dtype, count in report.total.operations_by_dtype.items() if count > 0}
     found = [
         Roof(roof.dtype, "compute", roof.operations_per_second, *_origin(roof.provenance))
@@ -209,7 +268,7 @@ class _Source:
         return flops if flops is None else max(flops, integers or 0)
 
 
-def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
+def _modules(report: _report.Report, folds: Folds) -> Iterator[_Source]:
     """Yield the modules; a fold comes at the place of its first member."""
     single = list(_each_module(report, {path: name for name, fold in folds.items() for path in fold.members}))
     by_path = {source.key: source for source in single}
@@ -230,9 +289,9 @@ def _modules(report: ViewedReport, folds: Folds) -> Iterator[_Source]:
             yield source
 
 
-def _each_module(report: ViewedReport, fold_of: dict[str, str]) -> Iterator[_Source]:
+def _each_module(report: _report.Report, fold_of: dict[str, str]) -> Iterator[_Source]:
     kinds = kinds_of_modules(report, fold_of)
-    rows, parents = report.rows, report.parents
+    rows, parents = report.rows, report.parents()
     has_children = set(parents)
     in_compiled: set[int] = set()  # modules around compiled code, and those below them
     for place, (row, parent) in enumerate(zip(rows, parents, strict=True)):
@@ -250,44 +309,27 @@ def _each_module(report: ViewedReport, fold_of: dict[str, str]) -> Iterator[_Sou
         yield _Source(row.path, f"{name} (own ops)" if place in has_children else name, kind, row, prefix="self_")
 
 
-def _operators(report: ViewedReport) -> Iterator[_Source]:
-    groups = report.group("op")
+def _operators(report: _report.Report) -> Iterator[_Source]:
+    groups = report.group(["op"])
     kinds = kinds_of(group.keys[0] for group in groups)
     for group in groups:
         yield _Source(group.keys[0], group.keys[0].removeprefix("aten::"), kinds[group.keys[0]], group)
 
 
-def _kernels(report: ViewedReport) -> Iterator[_Source]:
+def _kernels(report: _report.Report) -> Iterator[_Source]:
     kernels = report.kernels
     kinds = kinds_of({kernel.op for kernel in kernels if kernel.op})
     for kernel in kernels:
-        sizes = "x".join(map(str, (*kernel.grid, *kernel.block)))
-        key = "|".join((kernel.name, kernel.module, kernel.phase, kernel.op, sizes, str(kernel.device)))
-        yield _Source(key, kernel.name, kinds.get(kernel.op, OTHER), kernel)
+        yield _Source(kernel_key(kernel), kernel.name, kinds.get(kernel.op, OTHER), kernel)
+
+
+def kernel_key(kernel: _report.KernelRow) -> str:
+    """Return what the row is of, apart from all others: a kernel in one module, phase, op and launch size."""
+    sizes = "x".join(map(str, (*kernel.grid, *kernel.block)))
+    return "|".join((kernel.name, kernel.module, kernel.phase, kernel.op, sizes, str(kernel.device)))
 
 
 # ---- places
-
-
-@dataclass
-class _Places:
-    """Dots, and the rows that cannot be dots."""
-
-    dots: list[Dot] = field(default_factory=list)
-    _left_out: dict[str, tuple[int, float]] = field(default_factory=dict)  # reason: count, time
-
-    def take(self, source: _Source) -> None:
-        reason = source.why_not or _why_no_place(source)
-        if reason:
-            count, time = self._left_out.get(reason, (0, 0.0))
-            self._left_out[reason] = (count + max(len(source.members), 1), time + (source.time or 0))
-        else:
-            self.dots.append(_dot(source))
-
-    def told(self) -> tuple[LeftOut, ...]:
-        """Return the rows left out by reason, the longest time first."""
-        told = [LeftOut(reason, count, time) for reason, (count, time) in self._left_out.items()]
-        return tuple(sorted(told, key=lambda left: -left.time))
 
 
 def _levels(source: _Source) -> tuple[tuple[str, float], ...]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _report
 from roofprof.figures import cell, fields
+from roofprof.render.html import Html
 from roofprof.render.plots.curves import draw_scaling
-from roofprof.render.plots.notebook import picture_of
+from roofprof.render.plots.plot import picture_of
 from roofprof.render.results import StoredResult, stored_as
 from roofprof.report.report import Report, refuse_one_path
 from roofprof.report.scaling.loss import MEANINGS, parts_of_loss
@@ -158,7 +159,7 @@ class Scaling(StoredResult):
             + ("scaling by work per second" if self.kind == "neither" else f"{self.kind} scaling"),
         )
 
-    def _picture(self) -> str:
+    def _picture(self) -> Html:
         return picture_of(self.plot, "speed-up over ranks, and the parts of the loss")
 
     def _content(self) -> dict[str, Any]:

@@ -29,6 +29,20 @@ TEST_F(Tracing, LaunchesAloneHaveTimesAndNoIds) {
   traced.stop();
 }
 
+TEST_F(Tracing, ForgetsWhatCameBefore) {
+  Tracer traced = tracer();
+  traced.start(Recorded::launches);
+  fake_kernel("warm-up", 0, 7, 5000);
+  traced.forget();
+  const std::int64_t begin = fake_now();
+  fake_kernel("timed", 0, 7, 300);
+  const DeviceTrace trace = traced.stop();
+  EXPECT_EQ(places(trace), (std::map<std::string, LaunchId>{{"timed", 0}}));
+  EXPECT_EQ(trace.start_ns, begin);
+  EXPECT_EQ(trace.names.size(), 1U);
+  EXPECT_TRUE(trace.notes.empty()) << all_notes(trace);
+}
+
 // A launch takes the host 1,000 ns; work starts when its stream is free.
 TEST_F(Tracing, TimesAreThoseOfTheDevice) {
   Tracer traced = tracer();

@@ -1,7 +1,7 @@
-"""The reports that an H100 recorded (tests/data/gpu/h100), with the roofs that were measured there put in.
+"""The reports that an H100 and an H200 recorded (tests/data/gpu).
 
-They were recorded without roofs. The roofs are those of results.json: measured on the same card on the same day, and
-put in afterwards.
+Those of the H100 were recorded without roofs. Theirs are of results.json: measured on the same card on the same day,
+and put in afterwards.
 """
 
 from __future__ import annotations
@@ -15,26 +15,31 @@ from typing import Any
 
 import roofprof
 
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "gpu" / "h100"
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "gpu"
 
 
 @functools.cache
 def _packed() -> dict[str, dict[str, Any]]:
-    with tarfile.open(RECORDED / "reports.tar.gz") as archive:
-        return {Path(member.name).stem: json.load(archive.extractfile(member)) for member in archive if member.isfile()}
+    found = {}
+    for card, before in (("h100", ""), ("h200", "h200/")):
+        with tarfile.open(RECORDED / card / "reports.tar.gz") as archive:
+            for member in archive:
+                if file := archive.extractfile(member):
+                    found[before + Path(member.name).stem] = json.load(file)
+    return found
 
 
-NAMES = sorted(_packed())
+NAMES = sorted(_packed())  # of the H200 as "h200/bare_resnet50"
 
 
 @functools.cache
 def _roofs() -> dict[str, Any]:
-    results = json.loads((RECORDED / "results.json").read_text())
+    results = json.loads((RECORDED / "h100" / "results.json").read_text())
     return results["parts"]["roofs"]["facts"]["roofs"]
 
 
 def roofs() -> dict[str, Any]:
-    """Return the roofs that were measured on that card, as a report's JSON has them under `ceilings`."""
+    """Return the roofs that were measured on the H100, as a report's JSON has them under `ceilings`."""
     return copy.deepcopy(_roofs())
 
 
