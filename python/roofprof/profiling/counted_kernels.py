@@ -121,7 +121,7 @@ def function_name(name: str) -> str:
 
 # ---- which kernel is which
 
-_DO = "run the same code once, or open a range of one name around it: record_function there, NVTX here (ncu --nvtx)"
+_DO = "let both run the same code once, or open one range around it: record_function in the trace, NVTX for ncu --nvtx"
 
 
 def _starts(part: str, whole: str, copies: int) -> list[int] | None:
