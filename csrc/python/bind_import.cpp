@@ -1,9 +1,12 @@
 // Binds the reader of torch.profiler's traces, which takes them piece by piece.
 
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,8 +18,9 @@
 #include <vector>
 
 #include "bindings.h"
+#include "core/device_data.h"
 #include "core/profile_data.h"
-#include "kineto/importer/import_ncu.h"
+#include "core/utf8.h"
 #include "kineto/importer/import_trace.h"
 
 namespace py = pybind11;
@@ -121,6 +125,49 @@ kineto::CalledModel called_model(const Report& counted, const std::vector<Call>&
   return model;
 }
 
+// A kernel as Python gets it: name, grid, block, ranges and time.
+using LaunchSizes = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
+using TracedFacts = std::tuple<std::string, LaunchSizes, LaunchSizes, std::vector<std::string>, std::int64_t>;
+// Counters as Python gives them: values by name, for each kernel, not a number where not known; sources (name, metrics,
+// formula, why it is missing); notes (code, text); and the compute capability.
+using CounterFacts =
+    std::tuple<std::map<std::string, std::vector<double>>,
+               std::vector<std::tuple<std::string, std::vector<std::string>, std::string, std::string>>,
+               std::vector<std::pair<std::string, std::string>>, std::string>;
+using CountInPython =
+    std::function<CounterFacts(const std::vector<TracedFacts>&, std::uint32_t, const std::string&, std::int64_t)>;
+
+std::size_t counter_named(const std::string& name) {
+  return static_cast<std::size_t>(std::ranges::find(kCounterNames, name) - kCounterNames.begin());
+}
+
+CountKernels counting(const CountInPython& count) {
+  return [count](const auto& traced, auto device, const auto& compute_capability, auto steps) {
+    std::vector<TracedFacts> kernels;
+    for (const auto& [name, grid, block, ranges, time_ns] : traced) {
+      std::vector<std::string> names;
+      for (const auto& range : ranges) names.push_back(printable(range));
+      kernels.emplace_back(printable(name), std::tuple_cat(grid), std::tuple_cat(block), std::move(names), time_ns);
+    }
+    const auto [values, sources, notes, capability] = count(kernels, device, compute_capability, steps);
+    CounterTrace counters;
+    counters.passes = 1;
+    for (std::size_t i = 0; i < kernels.size(); ++i) counters.records.push_back({i, {}});
+    for (const auto& [name, column] : values) {
+      for (auto& [i, known] : counters.records) {
+        if (std::isfinite(column.at(i))) known.at(counter_named(name)) = column[i];
+      }
+    }
+    for (const auto& [name, metrics, formula, missing] : sources) {
+      counters.sources.push_back({static_cast<Counter>(counter_named(name)), metrics, formula, missing});
+    }
+    for (const auto& [code, text] : notes) {
+      add_note(counters.notes, make_note(kNoteKinds.at(index_of_note(code)), text));
+    }
+    return std::pair(std::move(counters), capability);
+  };
+}
+
 }  // namespace
 
 void bind_import(py::module_& module) {
@@ -144,7 +191,7 @@ void bind_import(py::module_& module) {
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
              const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
              const std::vector<Call>& calls, const Parameters& parameters, const std::vector<ReadCapture>& captures,
-             const ncu::Output* counters) {
+             const CountInPython& counters, bool alone) {
             std::optional<kineto::CalledModel> called;
             if (model != nullptr) called = called_model(*model, calls, parameters);
             return import_trace(reader.finish(), {.roofs = roofs,
@@ -153,29 +200,12 @@ void bind_import(py::module_& module) {
                                                   .model = called ? &*called : nullptr,
                                                   .counted = model != nullptr ? &model->data() : nullptr,
                                                   .captures = captures_of(captures),
-                                                  .counters = counters});
+                                                  .counters = counters ? counting(counters) : nullptr,
+                                                  .alone = alone});
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
           py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
-          py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = nullptr);
-
-  py::register_exception<ncu::NcuError>(module, "NcuError", PyExc_ValueError);
-  py::class_<ncu::Output>(module, "NcuOutput")
-      .def(
-          "report",
-          [](const ncu::Output& output, const std::optional<Ceilings>& roofs) { return import_ncu(output, roofs); },
-          py::arg("roofs") = py::none());
-  py::class_<ncu::OutputReader>(module, "NcuReader")
-      .def(py::init<>())
-      .def(
-          "feed",
-          [](ncu::OutputReader& reader, const py::bytes& piece) {
-            const std::string_view text = piece;
-            const py::gil_scoped_release unlocked;
-            reader.feed(text);
-          },
-          py::arg("piece"))
-      .def("finish", &ncu::OutputReader::finish);
+          py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = py::none(), py::arg("alone") = false);
 }
 
 }  // namespace roofprof::python

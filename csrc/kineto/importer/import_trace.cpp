@@ -1,15 +1,18 @@
 #include "kineto/importer/import_trace.h"
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "core/counted_bytes.h"
 #include "core/note_codes.h"
+#include "join/counter_join.h"
+#include "join/device_launches.h"
 #include "join/join.h"
 #include "kineto/importer/counted_crossings.h"
-#include "kineto/importer/import_ncu.h"
 #include "kineto/importer/meta_costs.h"
 #include "machine/known/published.h"
 
@@ -135,8 +138,8 @@ void note_other_device(RunRecord& observed, const Ceilings& roofs, const std::st
                ": bounds, %roof and wasted time compare two devices");
 }
 
-}  // namespace
-
+// Gives the record roofs: those given, else the published ones of the device that its environment names; where there
+// are none, a note says so. `source`: what does not name it, "the trace".
 void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source) {
   const auto device = device_name(observed.environment);
   if (roofs) {
@@ -155,14 +158,54 @@ void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const
   }
 }
 
+std::vector<std::string> ranges_of(const RunRecord& observed, const KernelRecord& record) {
+  std::vector<std::string> names;
+  auto range = observed.launches[owner_of_launch(record.launch)].key.owner.region;
+  for (; range != kNoRegion; range = observed.region_paths[static_cast<std::size_t>(range) - 1].parent) {
+    names.push_back(observed.region_paths[static_cast<std::size_t>(range) - 1].name);
+  }
+  std::ranges::reverse(names);
+  return names;
+}
+
+// Gives the kernels of the trace the counters that were read of them in another run.
+void add_counters(RunRecord& observed, const CountKernels& count) {
+  const auto& trace = observed.timed.front().device;
+  if (trace == nullptr) throw kineto::TraceError("it has no kernels that the counters of ncu could be of");
+  const auto launches = launches_of(*trace, {});
+  std::vector<TracedKernel> kernels;
+  std::uint32_t number = 0;
+  for (const auto* launch : counted_kernels(launches, observed.device)) {
+    const auto& record = *launch->record;
+    number = record.device;
+    kernels.push_back(
+        {trace->names[record.name], record.grid, record.block, ranges_of(observed, record), launch->duration_ns()});
+  }
+  auto& device = *observed.on_device;
+  auto [counters, capability] = count(kernels, number, device.compute_capability, observed.runs.steps);
+  device.counters = std::move(counters);
+  if (device.compute_capability.empty()) device.compute_capability = std::move(capability);
+}
+
+}  // namespace
+
 Report import_trace(kineto::Trace trace, ImportOptions options) {
   kineto::MetaCosts costs;
   auto observed =
       kineto::trace_record(std::move(trace), costs, options.steps, options.model, std::move(options.captures));
-  give_roofs(observed, options.roofs, "the trace");
-  if (options.counters != nullptr) add_counters(observed, *options.counters);
+  if (options.alone) {
+    observed.model = observed.modules.front().type = "kernels";
+    observed.notes.clear();  // of what such a trace lacks
+  }
+  give_roofs(observed, options.roofs, options.alone ? "ncu's table" : "the trace");
+  if (options.counters) add_counters(observed, options.counters);
   const auto count = observed.runs.steps;
   auto data = join(std::move(observed));
+  if (options.alone) {
+    data.device_times.clear();
+    data.busy_ns = data.idle_before_ns = data.idle_after_ns = 0;
+    data.idle_basis = IdleBasis::unsettled;
+  }
   if (options.mean && count > 0) data = mean_of_steps(std::move(data), count);
   const bool has_models_rows = data.modules[index_of(kModel)].params_known;
   if (options.counted != nullptr && has_models_rows) {

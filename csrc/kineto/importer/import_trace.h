@@ -1,15 +1,18 @@
 #pragma once
 // Reports of traces that torch.profiler recorded, here or on another machine.
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/device_data.h"
 #include "core/profile_data.h"
 #include "kineto/trace_reader.h"
 #include "kineto/trace_record.h"
-#include "ncu/output.h"
 #include "roofprof/ceilings.h"
 #include "roofprof/report.h"
 
@@ -19,9 +22,20 @@ namespace roofprof {
 // steps did different work, counts are rounded down, and a note says so.
 ProfileData mean_of_steps(ProfileData data, std::int64_t steps);
 
-// Gives the record roofs: those given, else the published ones of the device that its environment names; where there
-// are none, a note says so. `source`: what does not name it, "the trace".
-void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source);
+// A kernel that the traced program launched.
+struct TracedKernel {
+  std::string name;
+  std::array<std::int32_t, 3> grid{};
+  std::array<std::int32_t, 3> block{};
+  std::vector<std::string> ranges;  // around the launch, the outermost first
+  std::int64_t time_ns = 0;
+};
+
+// Returns what was counted of these kernels in another run, each a range, and the device's compute capability, empty
+// where it is not known. They are those of the trace's device, in launch order. `steps`: 0 where they are not marked.
+using CountKernels =
+    std::function<std::pair<CounterTrace, std::string>(const std::vector<TracedKernel>& kernels, std::uint32_t device,
+                                                       const std::string& compute_capability, std::int64_t steps)>;
 
 struct ImportOptions {
   std::optional<Ceilings> roofs = {};           // empty: the published ones of the device that the trace names
@@ -30,10 +44,11 @@ struct ImportOptions {
   const kineto::CalledModel* model = nullptr;   // null: not known
   const ProfileData* counted = nullptr;         // a call of the model
   std::vector<kineto::Capture> captures = {};   // of the graphs that were replayed
-  const ncu::Output* counters = nullptr;        // what ncu read of the same program; null: nothing
+  CountKernels counters = {};                   // of Nsight Compute; empty: nothing was counted
+  bool alone = false;  // the trace was made of what was counted: its kernels ran one by one, nobody knows when
 };
 
-// Makes a report of the trace. Throws kineto::TraceError or ncu::NcuError, one sentence.
+// Makes a report of the trace. Throws kineto::TraceError, one sentence, and what `counters` throws.
 Report import_trace(kineto::Trace trace, ImportOptions options = {});
 
 }  // namespace roofprof

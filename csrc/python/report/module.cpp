@@ -2,11 +2,15 @@
 
 #include <pybind11/stl.h>
 
+#include <array>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analysis/permutation_test.h"
 #include "core/counter_metrics.h"
+#include "core/kernel_names.h"
 #include "ops/registry.h"
 #include "python/report/bindings.h"
 #include "report/tables.h"
@@ -31,11 +35,16 @@ py::list op_costs() {
   return costs;
 }
 
+constexpr std::array<std::pair<MetricSet, std::string_view>, 3> kMetricSets = {
+    {{MetricSet::memory, "memory"}, {MetricSet::sass, "sass"}, {MetricSet::tensor, "tensor"}}};
+
+std::string sum_of(std::string_view metric) { return std::string(metric) + ".sum"; }
+
 // The base names of the metrics that counters are made of, on whatever chip, by the set that they belong to.
 py::dict counter_metrics() {
   py::dict sets;
   for (const auto& line : metric_table()) {
-    const char* const set = line.set == MetricSet::memory ? "memory" : line.set == MetricSet::sass ? "sass" : "tensor";
+    const auto set = py::str(std::string(kMetricSets.at(static_cast<std::size_t>(line.set)).second));
     auto names = sets.contains(set) ? sets[set].cast<py::list>() : py::list();
     for (const auto& sum : line.alternatives) {
       for (const auto& term : sum) {
@@ -46,6 +55,25 @@ py::dict counter_metrics() {
     sets[set] = names;
   }
   return sets;
+}
+
+// Each counter by what gives it where these metrics were read: its name, its set, the terms (weight, metric) of its
+// sum, none where some were not read, and the metrics of the sum that most chips have, each with whether it may lack.
+py::list counters_of(const std::set<std::string>& metrics) {
+  py::list counters;
+  for (const auto& [set, name] : kMetricSets) {
+    for (const auto& counter : resolve(set, "", [&](auto metric) { return metrics.contains(sum_of(metric)); })) {
+      py::list terms;
+      py::list usual;
+      for (const auto& term : counter.terms) terms.append(py::make_tuple(term.weight, sum_of(term.metric)));
+      const auto which = static_cast<std::size_t>(counter.source.counter);
+      for (const auto& term : metric_table()[which].alternatives.front()) {
+        usual.append(py::make_tuple(sum_of(term.metric), term.where_present));
+      }
+      counters.append(py::make_tuple(kCounterNames.at(which), name, terms, usual));
+    }
+  }
+  return counters;
 }
 
 }  // namespace
@@ -64,4 +92,6 @@ PYBIND11_MODULE(_report, module) {
   module.def("op_costs", &python::op_costs);
   module.attr("GAINS_OVERLAP") = py::str(kGainsOverlap.data(), kGainsOverlap.size());
   module.def("counter_metrics", &python::counter_metrics);
+  module.def("counters_of", &python::counters_of, py::arg("metrics"));
+  module.def("demangled", &demangled, py::arg("name"));
 }

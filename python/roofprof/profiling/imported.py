@@ -17,9 +17,11 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from roofprof import _C
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
-from roofprof.profiling import nsight_systems
+from roofprof.profiling import nsight_compute, nsight_systems
 from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
+from roofprof.profiling.counted_kernels import alone, counting
 from roofprof.profiling.imported_ranks import merged
+from roofprof.profiling.nsight_compute import NcuError, Table
 from roofprof.profiling.profiler import count
 from roofprof.profiling.trace_folder import traces_in as traces_in  # noqa: PLC0414 (for the command)
 from roofprof.render.files import opened, why_not_writable
@@ -126,12 +128,11 @@ def from_trace(
     called = model if model is None or isinstance(model, ModelCalls) else calls_of(model, inputs)
     if ncu is not None and isinstance(trace, (list, tuple)):
         raise ValueError("ncu counted one process: give the trace of its rank, not those of several")
-    counters = None if ncu is None else _counted(Path(ncu))
     if isinstance(trace, (list, tuple)):
         return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called, captures))
     if not isinstance(trace, (str, os.PathLike)):
-        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, captures, counters))
-    return _read(Path(trace), roofs, chosen, mean, called, captures, counters)
+        return _of_profiler(trace, lambda path: _read(path, roofs, chosen, mean, called, captures, ncu))
+    return _read(Path(trace), roofs, chosen, mean, called, captures, ncu)
 
 
 def from_ncu(path: str | os.PathLike[str], device: str | os.PathLike[str] | _C.Ceilings | None = None) -> Report:
@@ -144,9 +145,12 @@ def from_ncu(path: str | os.PathLike[str], device: str | os.PathLike[str] | _C.C
     """
     file = Path(path)
     roofs = _roofs(device)
-    counters = _counted(file)
+    table = _counted(file)
     with _refusing(file):
-        return Report(counters.report(roofs))
+        trace, counters = alone(table)
+        reader = _C.TraceReader()
+        reader.feed(trace.encode())
+        return Report(reader.report(roofs, counters=counters, alone=True))
 
 
 def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[TorchProfile], None]:
@@ -212,14 +216,15 @@ def _read(
     mean: bool,
     called: ModelCalls | None,
     captures: list[CaptureFile] | None,
-    counters: _C.NcuOutput | None = None,
+    ncu: str | os.PathLike[str] | None = None,
 ) -> Report:
+    counters = None if ncu is None else counting(_counted(Path(ncu)))
     reader = _reader_of(path)
     files = captures_beside(path, reader.batches_of_replays(), reader.rank) if captures is None else captures
     captured = [(file.name, _reader_of(file.path), file.batch, file.given) for file in files]
     model, calls, parameters = (None, [], {}) if called is None else called
     counted = None if model is None else model._compiled
-    with _refusing(path), Progress(text=f"costing the operators of {path.name}"):
+    with _refusing(path, ncu), Progress(text=f"costing the operators of {path.name}"):
         return Report(reader.report(roofs, steps, mean, counted, calls, parameters, captured, counters))
 
 
@@ -242,23 +247,20 @@ def _reader_of(path: Path) -> _C.TraceReader:
     return reader
 
 
-def _counted(path: Path) -> _C.NcuOutput:
-    reader = _C.NcuReader()
+def _counted(path: Path) -> Table:
     with _refusing(path), opened(path, "what ncu --csv printed") as file:
-        while piece := file.read(_PIECE):
-            reader.feed(piece)
-        return reader.finish()
+        return nsight_compute.read(file)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """Raise what reading a file raises as a sentence that names it."""
+def _refusing(path: Path, ncu: str | os.PathLike[str] | None = None) -> Iterator[None]:
+    """Raise what reading a file raises as a sentence that names it. ncu: the table, where it is another file."""
     try:
         yield
     except _C.TraceError as error:
         raise ValueError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
-    except _C.NcuError as error:
-        raise ValueError(f"{path}: {error} (roofprof docs ncu#how-to-record)") from None
+    except NcuError as error:
+        raise ValueError(f"{path if ncu is None else Path(ncu)}: {error} (roofprof docs ncu)") from None
 
 
 def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:

@@ -172,7 +172,7 @@ class _Tables:
         texts = self._texts
         for begin, end, thread, correlation, name in self._activity("RUNTIME", "globalTid", "correlationId", "nameId"):
             args = {"correlation": self._correlation(thread, correlation)}
-            yield _event("cuda_runtime", texts.get(name, "cuda"), begin, end, args, thread)
+            yield event("cuda_runtime", texts.get(name, "cuda"), begin, end, args, thread)
 
     def _kernels(self) -> Iterator[str]:
         texts = self._texts
@@ -188,7 +188,7 @@ class _Tables:
             }
             if None not in size:
                 args |= {"grid": size[:3], "block": size[3:]}
-            yield _event("kernel", texts.get(name) or texts.get(short) or "kernel", begin, end, args)
+            yield event("kernel", texts.get(name) or texts.get(short) or "kernel", begin, end, args)
 
     def _kinds_of_memory(self) -> dict[int, str]:
         """Return how the file numbers kinds of memory: "CUDA_MEMOPR_MEMORY_KIND_PINNED", in words "Pinned"."""
@@ -207,14 +207,14 @@ class _Tables:
             name = f"Memcpy {way} ({ends[0]} -> {ends[1]})" if all(ends) else "Memcpy"
             args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
             args["correlation"] = self._correlation(process, correlation)
-            yield _event("gpu_memcpy", name, begin, end, args)
+            yield event("gpu_memcpy", name, begin, end, args)
 
     def _fills(self) -> Iterator[str]:
         columns = ("deviceId", "streamId", "globalPid", "correlationId", "bytes")
         for begin, end, device, stream, process, correlation, size in self._activity("MEMSET", *columns):
             args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
             args["correlation"] = self._correlation(process, correlation)
-            yield _event("gpu_memset", "Memset (Device)", begin, end, args)
+            yield event("gpu_memset", "Memset (Device)", begin, end, args)
 
     def _ranges(self) -> Iterator[str]:
         texts = self._texts
@@ -223,12 +223,10 @@ class _Tables:
             name = text or texts.get(number)
             if begin is None or end is None or not name or kind not in (_PUSH_POP, _START_END, None):
                 continue
-            yield _event("user_annotation", _OF_EMIT_NVTX.sub("", name), begin, end, {}, thread)
+            yield event("user_annotation", _OF_EMIT_NVTX.sub("", name), begin, end, {}, thread)
 
 
-def _event(
-    category: str, name: str, begin: int, end: int, args: Mapping[str, object], thread: int | None = None
-) -> str:
+def event(category: str, name: str, begin: int, end: int, args: Mapping[str, object], thread: int | None = None) -> str:
     """Return an event as torch.profiler writes it. `thread`: nsys' globalTid, with the process in its upper bits."""
     number = thread or 0
     times = f'"ts": {_microseconds(begin + _BEGIN_NS)}, "dur": {_microseconds(end - begin)}'

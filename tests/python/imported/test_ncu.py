@@ -60,7 +60,8 @@ FLOPS = [2 * ffma + fadd + fmul for *_, ffma, fadd, fmul in STEP]
 DRAM = [line[6] + line[7] for line in STEP]
 
 
-def trace(path, lines, steps=1):
+def trace(path, lines, steps=1, ranges=()):
+    """Each of the ranges is around one step's lines, in place of the profiler's marks."""
     events = []
 
     def event(category, name, begin, length, **args):
@@ -89,7 +90,8 @@ def trace(path, lines, steps=1):
             device = {"device": 0, "stream": 7, "grid": list(grid), "block": list(block), "correlation": correlation}
             event("kernel", names[0], at + 10, us, **device)
             at += us + 20
-        event("user_annotation", f"ProfilerStep#{step}", first, at - first - 1)
+        name = ranges[step] if ranges else f"ProfilerStep#{step}"
+        event("user_annotation", name, first, at - first - 1)
     document = {
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}],
@@ -146,14 +148,27 @@ def as_text(rows):
     return MESSAGES + text.getvalue()
 
 
-def raw(lines, form=lambda names: names[1], metrics=METRICS):
-    """A row a kernel, as --page raw prints it."""
-    header = [*FIXED, "Device", "CC", *metrics]
-    rows = [header, [""] * 11 + [unit(metric) for metric in metrics]]
+NVTX = [
+    "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+    "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+]
+
+
+def raw(lines, form=lambda names: names[1], metrics=METRICS, ranges=()):
+    """A row a kernel, as --page raw prints it; with --nvtx it has a column for each kind of range."""
+    nvtx = NVTX if ranges else []
+    header = [*FIXED, "Device", "CC", *nvtx, *metrics]
+    rows = [header, [""] * (11 + len(nvtx)) + [unit(metric) for metric in metrics]]
     for index, line in enumerate(lines):
         known = values(line)
-        rows.append([*fixed(index, line, form), *(grouped(known[metric]) for metric in metrics)])
+        around = ranges[index] if ranges else ()
+        rows.append([*fixed(index, line, form), *around, *(grouped(known[metric]) for metric in metrics)])
     return as_text(rows)
+
+
+def pushed(*names):
+    """The cells of ranges that a thread pushed, as public exports have them, and of none that were started."""
+    return "4711  " + "  ".join(f'"<default domain>:{name}:none:none:none:none:none:none"' for name in names) + " ", ""
 
 
 def details(lines, form=lambda names: names[1], metrics=METRICS):
@@ -290,6 +305,68 @@ def test_one_step_against_several(tmp_path, write):
     mean = roofprof.from_trace(path, steps="mean", ncu=write(raw(STEP)))
     assert mean.total.dram_bytes == sum(DRAM)
     assert mean.total.executed_flops == sum(FLOPS)
+
+
+def twice(line):
+    return (*line[:6], *(2 * count for count in line[6:]))
+
+
+def test_ambiguous_launches_are_refused(tmp_path, write):
+    """Two like steps in the table of which the trace has one, or the other way round: nothing tells which it is."""
+    path = trace(tmp_path / "t.json", STEP)
+    with pytest.raises(ValueError, match="which of the 6 that ncu counted are the 3 launches of the trace") as refused:
+        roofprof.from_trace(path, ncu=write(raw([*STEP, *map(twice, STEP)])))
+    assert "metrics.csv: " in str(refused.value)
+    assert "record_function" in str(refused.value)
+    path = trace(tmp_path / "t.json", STEP * 2)
+    with pytest.raises(
+        ValueError, match="which of the 6 launches of the trace are the 3 that ncu counted is ambiguous"
+    ):
+        roofprof.from_trace(path, ncu=write(raw(STEP)))
+    with pytest.raises(ValueError, match="1 and 2 of them are ampere_sgemm_128x64_tn"):
+        roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw([STEP[1], STEP[1], STEP[0]])))
+    several = raw(STEP).replace('"4711"', '"4712"', 1)
+    with pytest.raises(ValueError, match="its kernels are of 2 processes"):
+        roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(several))
+
+
+@pytest.mark.parametrize("form", ["pushed", "started"])
+def test_ranges_tell_like_launches_apart(tmp_path, write, form):
+    """The trace's record_function has the name of ncu's range: the second of three like steps is the recorded one."""
+    lines = [*STEP, *map(twice, STEP), *STEP]
+    cells = [pushed("warm-up"), pushed("epoch", "step: 2"), pushed("epoch", "step 3")]
+    if form == "started":
+        cells = [
+            ("", f"{number}:<default domain>:{name}:none:none:none:none:none:none")
+            for number, name in enumerate(["warm-up", "step: 2", "step 3"], 77)
+        ]
+    table = write(raw(lines, ranges=[cells[index // len(STEP)] for index in range(len(lines))]))
+    report = roofprof.from_trace(trace(tmp_path / "t.json", STEP, ranges=["step: 2"]), ncu=table)
+    assert report.total.dram_bytes == 2 * sum(DRAM)
+    assert (
+        "3 of the 9 launches that ncu counted: matched by range, name, grid, block" in notes(report, "ncu-matched")[0]
+    )
+    with pytest.raises(ValueError, match="ambiguous"):
+        roofprof.from_trace(trace(tmp_path / "t.json", STEP, ranges=["another"]), ncu=table)
+
+
+def test_launches_of_other_ranges_are_not_taken(tmp_path, write):
+    """ncu counted the second range and one kernel of the first: the others of the first have no counters."""
+    both = trace(tmp_path / "t.json", STEP, steps=2, ranges=["a", "b"])
+    table = write(raw([*STEP, twice(STEP[0])], ranges=[pushed("b")] * 3 + [pushed("a")]))
+    report = roofprof.from_trace(both, ncu=table)
+    assert "2 of the trace's 6" in notes(report, "ncu-not-matched")[0]
+    assert by_name(report)[RELU[0]].dram_bytes is not None
+
+
+def test_the_kernels_of_the_traces_device(tmp_path, write):
+    """Others of the table are left out; alone, it shows those of the device that ran most."""
+    other = raw([*STEP, twice(STEP[1])])
+    table = write(other.replace('"0","8.0"', '"1","8.0"').replace('"1","8.0"', '"0","8.0"', 3))
+    assert roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=table).total.dram_bytes == sum(DRAM)
+    report = roofprof.from_ncu(table)
+    assert report.total.dram_bytes == sum(DRAM)
+    assert notes(report, "counters-of-one-device") == ["1 kernel that ran on another device is left out"]
 
 
 def test_what_does_not_match_is_said(tmp_path, write):
