@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import BinaryIO, NamedTuple
 
 from roofprof import _report
-from roofprof.render.printable import printable
+from roofprof._report import printable
 
 DURATION, CYCLES, RATE = "gpu__time_duration.sum", "sm__cycles_elapsed.avg", "sm__cycles_elapsed.avg.per_second"
 # All instructions of the tensor cores' pipe, and those of them that are HFMA2, which some chips run there.
