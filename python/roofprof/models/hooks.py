@@ -293,7 +293,7 @@ def through_the_dispatcher() -> Iterator[None]:
     overloads: list[Any] = [each._opoverload for each in definitions if each is not None]
     shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
     try:
-        for overload, *_ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False), in a fifth of the time
+        for overload, *_ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
             overload._pyobj_dispatcher, overload._op = None, overload._cpp_dispatch_handle
         yield
     finally:
