@@ -9,9 +9,6 @@ namespace {
 constexpr std::uint64_t kOtherShapes = kAnyInputs;
 constexpr std::uint64_t kNotDescribed = kOtherShapes - 1;
 
-// Inputs read alike in every module, phase and region.
-BucketKey anywhere(const BucketKey& key) { return {.op = key.op, .signature = key.signature}; }
-
 Pass::Op::Kind kind_of(const OpInfo& op) {
   if (&op == compiled_region()) return Pass::Op::Kind::compiled_region;
   switch (op.unobserved) {
@@ -99,22 +96,19 @@ BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, 
   return index;
 }
 
-bool BucketTable::knows_inputs(const BucketKey& key) {
-  auto& line = known_inputs_[key.signature % known_inputs_.size()];
-  const std::pair<const OpInfo*, std::uint64_t> inputs{key.op, key.signature};
-  if (line == inputs) return true;
-  if (inputs_of(key) == nullptr) return false;
-  line = inputs;
+bool BucketTable::looks_up_inputs(const Inputs& inputs) {
+  if (!inputs_.contains(inputs)) return false;
+  known_inputs_[inputs.second % known_inputs_.size()] = inputs;
   return true;
 }
 
-const ops::OpCall* BucketTable::inputs_of(const BucketKey& key) const {
-  const auto found = inputs_.find(anywhere(key));
-  return found == inputs_.end() ? nullptr : found->second.get();
+const ops::OpCall* BucketTable::inputs_of(const OpInfo& op, std::uint64_t signature) const {
+  const auto found = inputs_.find({&op, signature});
+  return found == inputs_.end() ? nullptr : &found->second;
 }
 
-void BucketTable::keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs) {
-  if (inputs_.size() < kMaxInputs) inputs_.try_emplace(anywhere(key), std::move(inputs));
+void BucketTable::keep_inputs(const OpInfo& op, std::uint64_t signature, const ops::OpCall& inputs) {
+  if (inputs_.size() < kMaxInputs) inputs_.try_emplace({&op, signature}, inputs);
 }
 
 LaunchId BucketTable::launch_of(const BucketKey& key) const {

@@ -44,21 +44,22 @@ struct BucketKeyHash {
   }
 };
 
-struct Bucket {
+// What each call reads and adds to comes first: after the model's own code it is not in the processor's caches.
+struct alignas(64) Bucket {
   BucketKey key;
-  Costed cost;               // of one call
-  WorkInside inside;         // of one call, where not per_call
-  bool per_call = false;     // many shapes in one bucket: costed call by call into work_sum
-  std::uint64_t inputs = 0;  // the signature of the inputs that led here; kAnyInputs: of several
-  Work work_sum;             // where per_call
+  WorkInside inside;      // of one call, where not per_call
+  bool per_call = false;  // many shapes in one bucket: costed call by call into work_sum
   std::int64_t calls = 0;
   Ticks ticks = 0;
   std::int64_t left_out_calls = 0;  // whose traffic was not logged
-  BytesLeftOut left_out_bytes;      // that these moved, where per_call
   // The block's step that it was last counted in, by the number of those before; and what came before that step, or
   // where per_call, came in it.
   std::int64_t step = 0;
   std::int64_t calls_before_step = 0;
+  Costed cost;                  // of one call
+  std::uint64_t inputs = 0;     // the signature of the inputs that led here; kAnyInputs: of several
+  Work work_sum;                // where per_call
+  BytesLeftOut left_out_bytes;  // that calls moved whose traffic was not logged, where per_call
   Work work_sum_of_step;
 
   void count(std::int64_t more, Ticks took, const Work& of_calls, std::int64_t in_step) {
@@ -132,11 +133,13 @@ class BucketTable {
   Index add(const BucketKey& key, std::uint64_t inputs, const Costed& costed);
 
   // Returns whether inputs_of() returns something.
-  bool knows_inputs(const BucketKey& key);
-  // Returns the description of inputs with that operator and signature (key.signature), whatever the module; null where
-  // none was kept.
-  const ops::OpCall* inputs_of(const BucketKey& key) const;
-  void keep_inputs(const BucketKey& key, std::unique_ptr<ops::OpCall> inputs);
+  bool knows_inputs(const OpInfo& op, std::uint64_t signature) {
+    const auto& line = known_inputs_[signature % known_inputs_.size()];
+    return line == Inputs{&op, signature} || looks_up_inputs({&op, signature});
+  }
+  // Returns the description of inputs with that operator and signature, whatever the module; null where none was kept.
+  const ops::OpCall* inputs_of(const OpInfo& op, std::uint64_t signature) const;
+  void keep_inputs(const OpInfo& op, std::uint64_t signature, const ops::OpCall& inputs);
 
   // Returns the id of the owner of launches by that op, module and inputs; kNoLaunch where none was kept here. Only the
   // owning thread calls this and the next.
@@ -169,14 +172,22 @@ class BucketTable {
   SpinLock lock;
 
  private:
+  using Inputs = std::pair<const OpInfo*, std::uint64_t>;  // an operator and the signature of inputs
+  struct InputsHash {
+    std::size_t operator()(const Inputs& inputs) const {
+      return inputs.second ^ (reinterpret_cast<std::uintptr_t>(inputs.first) * 0x9E3779B97F4A7C15ULL >> 16);
+    }
+  };
+
+  bool looks_up_inputs(const Inputs& inputs);
   void grow();
   Index insert(Bucket bucket);
 
   std::vector<Bucket> buckets_;
   std::vector<Index> slots_;  // open addressing, a power of two
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> shapes_seen_;
-  std::unordered_map<BucketKey, std::unique_ptr<ops::OpCall>, BucketKeyHash> inputs_;
-  std::array<std::pair<const OpInfo*, std::uint64_t>, 1 << 8> known_inputs_{};  // some, by a hash of the signature
+  std::unordered_map<Inputs, ops::OpCall, InputsHash> inputs_;
+  std::array<Inputs, 1 << 8> known_inputs_{};  // some, by a hash of the signature
   std::unordered_map<BucketKey, LaunchId, BucketKeyHash> launches_;
   std::vector<ModuleClock> clocks_;             // outside of all regions: module * kPhaseCount + phase
   std::map<Owner, ModuleClock> region_clocks_;  // inside

@@ -97,20 +97,17 @@ void leave_norm(ThreadState& state, const at::RecordFunction& fn) {
   const auto norm = std::move(state.norm);
   const OpInfo* op = op_info(fn);
   const auto* result = op == nullptr ? nullptr : first_result(fn, *op);
-  const Tensors results = {result};
-  if (result != nullptr) tell_results(&fn, std::move(norm->shapes), &results);
+  if (result != nullptr) tell_results(&fn, std::move(norm->shapes), TensorSpan(&result, 1));
 }
 
-void tell_results(const void* token, CallShapes call, const Tensors* results) {
+void tell_results(const void* token, CallShapes&& call, std::optional<TensorSpan> results) {
   const auto& state = thread_state();
   if (!state.is_observed() || state.frames.back().token != token || !state.session->shapes().wanted()) return;
-  if (results != nullptr) {
+  for (const auto* result : results.value_or(TensorSpan())) call.outputs.add(*result);
+  if (results && state.lent.memory) {
     std::vector<const void*> blocks;
     bool known = true;
-    for (const auto* result : *results) {
-      call.outputs.add(*result);
-      known &= add_output_block(*result, blocks);
-    }
+    for (const auto* result : *results) known &= add_output_block(*result, blocks);
     if (known) state.session->note_outputs(token, blocks);
   }
   state.session->shapes().keep(state.frames.back().module, std::move(call));
@@ -125,7 +122,7 @@ void ModuleCall::takes(const Tensors& inputs) {
   for (const auto* input : inputs) shapes_->inputs.add(*input);
 }
 void ModuleCall::returns(const Tensors& results) {
-  if (shapes_) tell_results(entered_, std::move(*shapes_), &results);
+  if (shapes_) tell_results(entered_, std::move(*shapes_), TensorSpan(results));
 }
 
 OptimizerStep::OptimizerStep(const void* optimizer) : entered_(entered_here<&Session::enter_optimizer>(optimizer)) {}

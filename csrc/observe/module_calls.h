@@ -2,9 +2,11 @@
 // Calls of torch::nn modules, reported by the intercepted forward functions and ROOFPROF_SCOPE(*this). Modules are
 // known by the address of their torch::nn::Module.
 
+#include <c10/util/SmallVector.h>
+
 #include <atomic>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "observe/modules/calls.h"
 #include "observe/own_calls.h"
@@ -38,10 +40,11 @@ struct ThreadState;
 // Handles the end of that operator: if it ends a normalisation, the normalisation's call returns the operator's result.
 void leave_norm(ThreadState& state, const at::RecordFunction& fn);
 
-using Tensors = std::vector<const at::Tensor*>;
-// Reports all tensors that the call of the innermost frame here returned (null: they are not known), and the sizes of
+using Tensors = c10::SmallVector<const at::Tensor*, 4>;
+using TensorSpan = std::span<const at::Tensor* const>;
+// Reports all tensors that the call of the innermost frame here returned (empty: they are not known), and the sizes of
 // those that it took. Does nothing where that frame has another token, or this pass keeps no shapes.
-void tell_results(const void* token, CallShapes call, const Tensors* results);
+void tell_results(const void* token, CallShapes&& call, std::optional<TensorSpan> results);
 
 // Reports a call that lasts as long as this.
 class ModuleCall {

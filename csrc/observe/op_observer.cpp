@@ -1,10 +1,12 @@
 #include "observe/op_observer.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <exception>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "observe/autograd_ranges.h"
 #include "observe/memory/allocations.h"
@@ -30,7 +32,7 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   if (!state.ops.empty() && state.ops.back().op == code && state.ops.back().key.owner == state.now()) return;
   RunningOp running;
   running.record = &fn;
-  running.exceptions = std::uncaught_exceptions();
+  running.exceptions = state.exceptions.count();
   running.op = code;
   running.key = {.op = running.op, .owner = state.now()};
   running.described = false;
@@ -42,21 +44,32 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   state.ops.back().start = now_ticks();
 }
 
+// What was read of the inputs of an op that starts.
+struct InputsRead {
+  std::uint64_t signature = 0;
+  DispatchPath dispatch_path;
+  std::unique_ptr<ops::OpCall> inputs;  // where these are seen for the first time
+  bool described = true;
+};
+
 // Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
 // ends.
-void read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, RunningOp& running) {
+InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
+  InputsRead read;
   try {
-    const auto signature = signature_of(*running.op, inputs, state.reads_by(running.key));
-    running.key.signature = signature.hash;
-    running.dispatch_path = signature.dispatch_path;
-    if (state.lent.table->knows_inputs(running.key)) return;
-    running.inputs = std::make_unique<ops::OpCall>(describe_inputs(*running.op, inputs));
+    const auto signature = signature_of(*key.op, inputs, state.reads_by(key));
+    read.signature = signature.hash;
+    read.dispatch_path = signature.dispatch_path;
+    if (state.lent.table->knows_inputs(*key.op, read.signature)) [[likely]]
+      return read;
+    read.inputs = std::make_unique<ops::OpCall>(describe_inputs(*key.op, inputs));
   } catch (const std::exception& error) {
     // A tensor that does not tell its sizes: the call must still appear, as uncosted.
-    running.described = false;
+    read.described = false;
     const std::lock_guard guard(state.lent.table->lock);
-    state.lent.table->failures.try_emplace(running.op->name, error.what());
+    state.lent.table->failures.try_emplace(key.op->name, error.what());
   }
+  return read;
 }
 
 // Returns whether what is dispatched now is part of the work of the op that runs.
@@ -68,8 +81,8 @@ bool is_part_of_running_op(const ThreadState& state) {
                     c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradFunctionality));
 }
 
-bool hooks_on_saved_tensors() {
-  return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+bool hooks_on_saved_tensors(const ThreadState& state) {
+  return !state.saved_tensor_hooks->stack.empty() && c10::GradMode::is_enabled();
 }
 
 // The dispatch path of the innermost wrapped op that runs; null: there is none.
@@ -80,18 +93,25 @@ const DispatchPath* innermost_wrapper(const ThreadState& state) {
   return nullptr;
 }
 
-// Applies the rule to an op that starts, whose dispatch path is known.
-void decide(const ThreadState& state, RunningOp& running) {
-  const auto& path = running.dispatch_path;
-  running.only_shapes = path.fake && asks_for_shapes(path, innermost_wrapper(state));
-  running.nested_work = nested_work(*running.op, path, running.only_shapes);
-  if (owns_nested(running.nested_work) && hooks_on_saved_tensors()) {
-    running.nested_work = with_saved_tensor_hooks(running.nested_work);
+// What the rule says of an op that starts.
+struct Decision {
+  NestedWork nested_work = NestedWork::transparent;
+  bool only_shapes = false;
+  bool muted = false;
+};
+
+// `watched`: the op reads storages that are watched.
+Decision decide(const ThreadState& state, const OpInfo& op, const DispatchPath& path, bool watched) {
+  Decision decision;
+  decision.only_shapes = path.fake && asks_for_shapes(path, innermost_wrapper(state));
+  decision.nested_work = nested_work(op, path, decision.only_shapes);
+  if (owns_nested(decision.nested_work) && hooks_on_saved_tensors(state)) {
+    decision.nested_work = with_saved_tensor_hooks(decision.nested_work);
   }
   // Thread-local observers (torch.profiler) would lose what is muted.
-  running.muted = is_worth_muting(running.nested_work, running.op->nested.load(std::memory_order_relaxed)) &&
-                  !running.op->communicates && state.session->may_mute() && !at::hasThreadLocalCallbacks() &&
-                  !running.watched;
+  decision.muted = is_worth_muting(decision.nested_work, op.nested.load(std::memory_order_relaxed)) &&
+                   !op.communicates && state.session->may_mute() && !at::hasThreadLocalCallbacks() && !watched;
+  return decision;
 }
 
 void start_op(ThreadState& state, const at::RecordFunction& fn) {
@@ -112,47 +132,56 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   }
 
   if (state.frames.back().kind == FrameKind::script) enter_script_op(state);
-  RunningOp running;
-  running.record = &fn;
-  running.exceptions = std::uncaught_exceptions();
-  running.op = op;
-  running.key = {.op = op, .owner = state.now()};
+  BucketKey key{.op = op, .owner = state.now()};
   const auto inputs = inputs_of(fn, *op);
-  if (const auto owner = owner_of_op(state, *op, inputs)) {
-    running.owned = true;
-    running.key.owner.module = *owner;
-  }
+  const auto owner = owner_of_op(state, *op, inputs);
+  if (owner) key.owner.module = *owner;
   // The graph of compiled autograd has the backward of all modules.
-  if (op->kind == OpKind::compiled && state.between_nodes()) running.key.owner.module = kOutside;
+  if (op->kind == OpKind::compiled && state.between_nodes()) key.owner.module = kOutside;
   if (op->ends_norm && state.frames.back().kind == FrameKind::norm) {
     state.frames.back().kind = FrameKind::module;
     state.frames.back().token = &fn;
     if (state.norm) state.norm->ends_with = &fn;
   }
+  InputsRead read;
   if (op->kind == OpKind::counted) {
-    read_inputs(state, inputs, running);
+    read = read_inputs(state, inputs, key);
+    key.signature = read.signature;
   } else {
-    running.dispatch_path = dispatch_path_of(*op, inputs, state.reads_by(running.key));
+    read.dispatch_path = dispatch_path_of(*op, inputs, state.reads_by(key));
+    read.described = op->kind != OpKind::compiled;
   }
-  if (op->kind == OpKind::compiled) running.described = false;
-  if (state.lent.memory) {
-    running.watched =
-        tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(running.key.owner, running.owned));
-  }
-  running.key.without_data = running.dispatch_path.fake;
-  decide(state, running);
-  running.event = state.next_event();
-  running.operands_before = state.operands.size();
-  running.logged = state.logs_traffic();
-  if (running.logged && op->kind == OpKind::counted) {
+  const bool watched = state.lent.memory &&
+                       tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(key.owner, owner.has_value()));
+  key.without_data = read.dispatch_path.fake;
+  const auto decision = decide(state, *op, read.dispatch_path, watched);
+  const auto operands_before = state.operands.size();
+  const bool logged = state.logs_traffic();
+  if (logged && op->kind == OpKind::counted) {
     add_inputs(*op, fn, state.operands);
-    state.place_operands(running.operands_before);
+    state.place_operands(operands_before);
   }
+
+  auto& running = state.ops.emplace_back();
+  running.record = &fn;
+  running.op = op;
+  running.key = key;
+  running.nested_work = decision.nested_work;
+  running.muted = decision.muted;
+  running.only_shapes = decision.only_shapes;
+  running.owned = owner.has_value();
+  running.dispatch_path = read.dispatch_path;
+  running.exceptions = state.exceptions.count();
+  running.inputs = std::move(read.inputs);
+  running.described = read.described;
+  running.logged = logged;
+  running.watched = watched;
+  running.event = state.next_event();
+  running.operands_before = operands_before;
   if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
-  if (state.marks.wanted() && may_launch(*op, running.dispatch_path, running.only_shapes)) state.mark(running);
-  state.ops.push_back(std::move(running));
-  if (state.ops.back().muted) at::enableRecordFunction(false);
-  state.ops.back().start = now_ticks();
+  if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) state.mark(running);
+  if (decision.muted) at::enableRecordFunction(false);
+  running.start = now_ticks();
 }
 
 // Memory for more than a constant.
@@ -163,126 +192,178 @@ bool makes_buffer(const at::RecordFunction& fn, const OpInfo& op) {
   return buffer->unsafeGetTensorImpl()->has_symbolic_sizes_strides() || buffer->numel() > 1;
 }
 
-// Tensor.numpy() and torch.from_numpy(), by what each dispatches.
-void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& op) {
+// Tensor.numpy() and torch.from_numpy(), by what each dispatches. `depth`: of the ops around it.
+void hand_over(ThreadState& state, const at::RecordFunction& fn, const OpInfo& op, std::size_t depth) {
   const auto* tensor = first_result(fn, op);
   if (tensor == nullptr) return;
   if (op.evidence == kReadOut) {
-    state.bypass.numpy_exchange.exported(*tensor, state.ops.size());
+    state.bypass.numpy_exchange.exported(*tensor, depth);
     if (state.lent.boundaries && tensor->has_storage())
       state.lent.boundaries->read_by_others(tensor->storage().unsafeGetStorageImpl());
   } else {
-    state.bypass.numpy_exchange.imported(*tensor, state.ops.size());
+    state.bypass.numpy_exchange.imported(*tensor, depth);
   }
 }
 
 // Returns the verdict on an op that ended, when it is known what the op dispatched inside.
-Verdict verdict_on(const RunningOp& running) {
-  const OpEnd end{.raised = std::uncaught_exceptions() > running.exceptions,
+Verdict verdict_on(const ThreadState& state, const RunningOp& running) {
+  const OpEnd end{.raised = state.exceptions.count() > running.exceptions,
                   .declared = running.declared != BucketTable::kNone,
                   .only_shapes = running.only_shapes};
   return verdict(*running.op, running.dispatch_path, end, running.inside);
 }
 
-// The bucket of an op that ends; `work` gets that of this call where it had to be described.
-BucketTable::Index bucket_of(ThreadState& state, const at::RecordFunction& record, RunningOp& running,
-                             std::optional<Work>& work) {
-  auto& table = *state.lent.table;
+// Returns the bucket of an op that ends, if the table knows one by its key.
+BucketTable::Index known_bucket(const BucketTable& table, const at::RecordFunction& record, const RunningOp& running) {
+  if (!running.described) return BucketTable::kNone;
+  auto key = running.key;
+  const auto results = results_of(record, *running.op);
+  try {
+    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
+    key.without_data = key.without_data || hold_no_data(results);
+  } catch (const std::exception&) {
+    return BucketTable::kNone;  // new_bucket() tells why
+  }
+  return table.find(key);
+}
+
+// Adds the bucket of an op that ends, which the table does not know. `work` gets that of this call where it is
+// described. What reads symbolic sizes or costs may run code that dispatches ops: the op may have another address then.
+BucketTable::Index new_bucket(BucketTable& table, const at::RecordFunction& record, RunningOp& running,
+                              std::optional<Work>& work) {
+  const OpInfo& op = *running.op;
+  const BucketKey of_inputs = running.key;
   std::string failure;
   if (running.described) {
-    auto key = running.key;
-    const auto results = results_of(record, *running.op);
+    auto key = of_inputs;
+    const auto inputs = std::move(running.inputs);
+    const auto results = results_of(record, op);
     try {
-      if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
+      if (op.kind == OpKind::counted) key.signature = with_results(key.signature, results);
       key.without_data = key.without_data || hold_no_data(results);
-      const auto found = table.find(key);
-      if (found != BucketTable::kNone) return found;
       // Inputs of the same signature read alike, so those of an earlier call will do.
-      const ops::OpCall* known = table.inputs_of(running.key);
-      ops::OpCall call = running.inputs ? *running.inputs : known != nullptr ? *known : ops::OpCall{};
-      describe_results(*running.op, results, call);
-      const Costed costed = cost_of(*running.op, call);
+      const ops::OpCall* known = table.inputs_of(op, of_inputs.signature);
+      ops::OpCall call = inputs ? *inputs : known != nullptr ? *known : ops::OpCall{};
+      describe_results(op, results, call);
+      const Costed costed = cost_of(op, call);
       work = costed.work;
       const std::lock_guard guard(table.lock);
-      if (running.inputs) table.keep_inputs(running.key, std::move(running.inputs));
-      return table.add(key, running.key.signature, costed);
+      if (inputs) table.keep_inputs(op, of_inputs.signature, *inputs);
+      return table.add(key, of_inputs.signature, costed);
     } catch (const std::exception& error) {
       failure = error.what();
     }
   }
   const std::lock_guard guard(table.lock);
-  if (!failure.empty()) table.failures.try_emplace(running.op->name, failure);
-  return table.add_uncosted(running.key);
+  if (!failure.empty()) table.failures.try_emplace(op.name, failure);
+  return table.add_uncosted(of_inputs);
 }
 
-void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
-  RunningOp running = std::move(state.ops.back());
-  state.ops.pop_back();
-  if (state.lent.memory && !state.in_owned_work()) {
-    tell_results(*state.lent.memory, &state, &fn, *running.op,
-                 state.origin_of_memory(running.key.owner, running.owned));
+// Counts an op that ended in its bucket, and adds it to what it did inside; `work` where the bucket sums call by call.
+void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& running, BucketTable::Index index,
+              const Work& work, Ticks now) {
+  const Ticks ticks = now - running.start;
+  const bool left_out = state.lent.sample && !running.logged;
+  // What was counted inside has its own buckets.
+  state.count(index, ticks - running.inner_ticks, work, 1, left_out);
+  running.inner_ticks = ticks;
+  state.keep_op(running, index, now);
+  if (running.logged) state.note_traffic(fn, running, index, work);
+  if (running.collective.group >= 0) {
+    state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
+  } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
+    state.lent.collectives->computed(running.start, now);
   }
-  if (running.muted) at::enableRecordFunction(true);
-  state.marks.end(running.mark);
-  if (running.nested > running.op->nested.load(std::memory_order_relaxed)) {
-    running.op->nested.store(running.nested, std::memory_order_relaxed);
+  const auto& bucket = (*state.lent.table)[index];
+  if (bucket.per_call) {
+    running.inside.add(work);
+    running.inside.uncosted |= !bucket.cost.costed;
+  } else {
+    running.inside.add(bucket.inside);
   }
-  state.claim_sequence_numbers(running.owned ? std::optional(running.key.owner.module) : std::nullopt);
+  if (!bucket.cost.costed) {  // listed as a whole
+    state.bypass.numpy_exchange.forget_inside(state.ops.size() - 1);
+    running.inside.evidence = 0;
+  }
+  if (running.inside.any()) state.bypass.evidence |= kWorkSeen;
+  if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
+}
 
-  const auto found = verdict_on(running);
+// Does the same where the bucket is not known. Returns false where the thread's ops are gone: code that ran meanwhile
+// has ended the pass.
+[[gnu::noinline]] bool count_new_op(ThreadState& state, const at::RecordFunction& fn, std::size_t depth, Ticks now) {
+  std::optional<Work> described;
+  const auto index = new_bucket(*state.lent.table, fn, state.ops[depth], described);
+  if (state.ops.size() <= depth) return false;
+  count_op(state, fn, state.ops[depth], index, described.value_or(Work{}), now);
+  return true;
+}
+
+constexpr Work kNoWork;
+
+// Ends the innermost op, which stands on that many others, but leaves it on the stack.
+void end_op(ThreadState& state, const at::RecordFunction& fn, std::size_t depth, Ticks now) {
+  auto& ending = state.ops[depth];
+  const OpInfo& op = *ending.op;
+  if (state.lent.memory && (depth == 0 || !owns_nested(state.ops[depth - 1].nested_work))) {
+    tell_results(*state.lent.memory, &state, &fn, op, state.origin_of_memory(ending.key.owner, ending.owned));
+  }
+  if (ending.muted) at::enableRecordFunction(true);
+  state.marks.end(ending.mark);
+  if (ending.nested > op.nested.load(std::memory_order_relaxed)) {
+    ending.op->nested.store(ending.nested, std::memory_order_relaxed);
+  }
+  state.claim_sequence_numbers(ending.owned ? std::optional(ending.key.owner.module) : std::nullopt);
+
+  const auto found = verdict_on(state, ending);
   if (found == Verdict::count || found == Verdict::list_uncosted) {
-    static const Work kNone;
-    std::optional<Work> described;
-    const auto index = bucket_of(state, fn, running, described);
-    const auto& work = described ? *described : kNone;
-    const Ticks ticks = now - running.start;
-    const bool left_out = state.lent.sample && !running.logged;
-    // What was counted inside has its own buckets.
-    state.count(index, ticks - running.inner_ticks, work, 1, left_out);
-    running.inner_ticks = ticks;
-    state.keep_op(running, index, now);
-    if (running.logged) state.note_traffic(fn, running, index, work);
-    if (running.collective.group >= 0) {
-      state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
-    } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
-      state.lent.collectives->computed(running.start, now);
+    const auto index = known_bucket(*state.lent.table, fn, ending);
+    if (index != BucketTable::kNone) [[likely]] {
+      count_op(state, fn, ending, index, kNoWork, now);
+    } else if (!count_new_op(state, fn, depth, now)) {
+      return;
     }
-    const auto& bucket = (*state.lent.table)[index];
-    if (bucket.per_call) {
-      running.inside.add(work);
-      running.inside.uncosted |= !bucket.cost.costed;
-    } else {
-      running.inside.add(bucket.inside);
-    }
-    if (!bucket.cost.costed) {  // listed as a whole
-      state.bypass.numpy_exchange.forget_inside(state.ops.size());
-      running.inside.evidence = 0;
-    }
-    if (running.inside.any()) state.bypass.evidence |= kWorkSeen;
-    if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
   } else if (found == Verdict::look_through) {
-    state.keep_transparent(running, now);
+    state.keep_transparent(ending, now);
   }
-  state.operands.resize(running.operands_before);
-  state.bypass.evidence |= running.op->evidence;
-  if ((running.op->evidence & (kReadOut | kBroughtIn)) != 0) hand_over(state, fn, *running.op);
-  if (state.ops.empty()) return;
-  auto& outer = state.ops.back();
+  const auto& running = state.ops[depth];
+  if (state.operands.size() > running.operands_before) state.operands.resize(running.operands_before);
+  state.bypass.evidence |= op.evidence;
+  if ((op.evidence & (kReadOut | kBroughtIn)) != 0) hand_over(state, fn, op, depth);
+  if (depth == 0) return;
+  auto& outer = state.ops[depth - 1];
   outer.inside.add(running.inside);
-  if (const auto seen = running.op->evidence; seen == kReadOut || makes_buffer(fn, *running.op)) {
-    outer.inside.evidence |= seen;
-  }
+  if (const auto seen = op.evidence; seen == kReadOut || makes_buffer(fn, op)) outer.inside.evidence |= seen;
   outer.inner_ticks += running.inner_ticks;
+}
+
+[[gnu::noinline]] void drop_ops(std::vector<RunningOp>& ops, std::size_t depth) {
+  while (ops.size() > depth) ops.pop_back();
+}
+
+// Ends the innermost op. It stays on the stack until all is done, then it is gone whatever happened.
+void finish_op(ThreadState& state, const at::RecordFunction& fn, Ticks now) {
+  auto& ops = state.ops;
+  const std::size_t depth = ops.size() - 1;
+  try {
+    end_op(state, fn, depth, now);
+  } catch (...) {
+    drop_ops(ops, depth);
+    throw;
+  }
+  if (ops.size() == depth + 1 && !ops.back().inputs) [[likely]] {
+    ops.pop_back();
+  } else {
+    drop_ops(ops, depth);
+  }
 }
 
 // Ops that are part of another's work were not put on the stack, nor were nodes but those of compiled code.
 void finish_ops(ThreadState& state, const at::RecordFunction& fn) {
-  if (!state.ops.empty() && state.ops.back().collective.record == &fn) {
-    follow_collective(state.lent.collectives, fn, state.ops.back().collective);
-  }
-  if (!state.ops.empty() && state.ops.back().watched && state.ops.back().record != &fn) {
-    tell_inside(*state.lent.memory, &state, fn);
-  }
+  if (state.ops.empty()) return;
+  const auto& innermost = state.ops.back();
+  if (innermost.collective.record == &fn) follow_collective(state.lent.collectives, fn, innermost.collective);
+  if (innermost.watched && innermost.record != &fn) tell_inside(*state.lent.memory, &state, fn);
   for (std::size_t i = state.ops.size(); i-- > 0;) {
     if (state.ops[i].record != &fn) continue;
     const Ticks now = now_ticks();

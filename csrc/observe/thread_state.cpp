@@ -43,14 +43,24 @@ class StateKeeper {
   ThreadState* state_;
 };
 
+constinit thread_local ThreadState* state_here = nullptr;
+
+[[gnu::noinline]] ThreadState& make_state() {
+  alignas(ThreadState) thread_local std::array<std::byte, sizeof(ThreadState)> place;
+  thread_local const StateKeeper keeper(place.data());
+  state_here = std::launder(reinterpret_cast<ThreadState*>(place.data()));
+  return *state_here;
+}
+
 }  // namespace
 
 bool thread_has_ended() noexcept { return has_ended; }
 
 ThreadState& thread_state() {
-  alignas(ThreadState) thread_local std::array<std::byte, sizeof(ThreadState)> place;
-  thread_local const StateKeeper keeper(place.data());
-  return known_address(*std::launder(reinterpret_cast<ThreadState*>(place.data())));
+  auto* state = state_here;
+  if (state == nullptr) [[unlikely]]
+    state = &make_state();
+  return known_address(*state);
 }
 
 void ThreadState::charge(Ticks now) {

@@ -4,6 +4,8 @@
 // Scopes say which module runs here (ModuleStack in the design); ops are what the dispatcher reports. Everything in
 // this file is touched by its own thread only, except the bucket table, which has a lock.
 
+#include <ATen/SavedTensorHooks.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "observe/bucket_table.h"
 #include "observe/collectives/collective_log.h"
 #include "observe/graph_calls.h"
+#include "observe/in_flight.h"
 #include "observe/launches.h"
 #include "observe/lent.h"
 #include "observe/memory/allocations.h"
@@ -58,6 +61,9 @@ struct Frame {
 };
 
 struct RunningOp {
+  // Not `= default`: to be made in place it would be filled with zeros first.
+  RunningOp() {}  // NOLINT(modernize-use-equals-default)
+
   const void* record = nullptr;  // what ends it: a RecordFunction, the token of declared work
   OpInfo* op = nullptr;
   BucketKey key;  // its signature is that of the inputs until the op ends
@@ -67,8 +73,8 @@ struct RunningOp {
   bool owned = false;        // it belongs to the module whose parameters it takes, not to the one that runs
   DispatchPath dispatch_path;
   WorkInside inside;
-  int nested = 0;      // records seen inside, while they are its own work
-  int exceptions = 0;  // in flight when it started
+  int nested = 0;           // records seen inside, while they are its own work
+  unsigned exceptions = 0;  // in flight when it started
   Ticks start = 0;
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
@@ -136,6 +142,9 @@ struct ThreadState {
   BypassState bypass;
   ScriptState script;
   OpenGraph graph;
+  // This thread's own, found once.
+  InFlight exceptions;
+  const at::impl::SavedTensorDefaultHooksTLS* saved_tensor_hooks = &at::SavedTensorDefaultHooks::get_tls_state();
 
   // Opens a frame. The first one on a thread joins it to the session; on a thread that has frames of another session
   // open, or where the session's pass has ended, nothing happens and false is returned. What an earlier pass left open

@@ -15,7 +15,17 @@ constexpr std::size_t kMostShapes = 16;
 
 }  // namespace
 
-bool TensorShapes::full() const { return shapes_.size() >= kMostShapes; }
+bool TensorShapes::full() const { return ends_.size() >= kMostShapes; }
+
+std::vector<std::vector<std::int64_t>> TensorShapes::all() const {
+  std::vector<std::vector<std::int64_t>> shapes;
+  const auto* begin = sizes_.begin();
+  for (const auto end : ends_) {
+    shapes.emplace_back(begin, sizes_.begin() + end);
+    begin = sizes_.begin() + end;
+  }
+  return shapes;
+}
 
 void TensorShapes::add(const at::Tensor& tensor) {
   if (full() || !tensor.defined()) return;
@@ -24,7 +34,8 @@ void TensorShapes::add(const at::Tensor& tensor) {
     return;
   }
   if (tensor.layout() != at::kStrided) known_ = false;  // sparse
-  shapes_.emplace_back(tensor.sizes().begin(), tensor.sizes().end());
+  sizes_.append(tensor.sizes().begin(), tensor.sizes().end());
+  ends_.push_back(static_cast<std::uint32_t>(sizes_.size()));
   bytes_ += bytes_of(tensor);
 }
 
@@ -42,7 +53,7 @@ void TensorShapes::add(const c10::IValue& value) {
 }
 
 std::optional<std::int64_t> TensorShapes::bytes() const {
-  return known_ && !shapes_.empty() ? std::optional(bytes_) : std::nullopt;
+  return known_ && !ends_.empty() ? std::optional(bytes_) : std::nullopt;
 }
 
 void CallShapes::write_to(Module& row) const {
@@ -51,7 +62,7 @@ void CallShapes::write_to(Module& row) const {
   row.output_bytes = outputs.bytes();
 }
 
-void LastShapes::keep(ModuleId place, CallShapes call) {
+void LastShapes::keep(ModuleId place, CallShapes&& call) {
   const std::lock_guard lock(mutex_);
   calls_.insert_or_assign(place, std::move(call));
 }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <cstdint>
@@ -38,14 +39,16 @@ class TensorShapes {
   void add(const at::Tensor& tensor);
   // Adds all tensors in any nest of containers.
   void add(const c10::IValue& value);
-  const std::vector<std::vector<std::int64_t>>& all() const { return shapes_; }
+  std::vector<std::vector<std::int64_t>> all() const;
   // Returns nothing where no tensor was added, or where the sizes of one do not give its bytes.
   std::optional<std::int64_t> bytes() const;
 
  private:
   bool full() const;
 
-  std::vector<std::vector<std::int64_t>> shapes_;
+  // Those of most calls need no memory of their own.
+  c10::SmallVector<std::int64_t, 8> sizes_;  // of all tensors, one after another
+  c10::SmallVector<std::uint32_t, 4> ends_;  // of each, in these
   std::int64_t bytes_ = 0;
   bool known_ = true;
 };
@@ -63,7 +66,7 @@ class LastShapes {
   // The run decides which passes listen.
   void listen(bool wanted) { wanted_.store(wanted, std::memory_order_relaxed); }
   bool wanted() const { return wanted_.load(std::memory_order_relaxed); }
-  void keep(ModuleId place, CallShapes call);
+  void keep(ModuleId place, CallShapes&& call);
   void write_to(std::vector<Module>& modules) const;
 
  private:

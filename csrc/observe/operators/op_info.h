@@ -26,7 +26,7 @@ enum class Unobserved : std::uint8_t { no, function, module, numpy, script };
 // Returns a new number for each operator, from 1 on.
 std::uint32_t next_op_number();
 
-struct OpInfo : OpClass {
+struct alignas(64) OpInfo : OpClass {
   // An argument that the cost can depend on.
   struct Slot {
     // last_value: of a tensor that is a slot as well, where the cost reads its last element.
@@ -36,24 +36,25 @@ struct OpInfo : OpClass {
     bool written = false;
   };
 
+  // What each call reads comes first (see Bucket).
   const std::uint32_t number = next_op_number();  // names it in a pass
   std::string name;                               // "aten::conv2d"
-  std::string overload;                           // "padding", "" for the default one
-  ops::Trait trait = ops::Trait::none;
-  const ops::OpCost* cost = nullptr;
+  // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
+  c10::DispatchKeySet wrapped_by;
+  // The most records that were seen inside a call of it so far.
+  std::atomic<int> nested{0};
   // The forward of a batch or instance normalisation module ends with this op.
   bool ends_norm = false;
   bool collective = false;    // of several ranks
   bool communicates = false;  // a collective, or a wait for one
-  // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
-  c10::DispatchKeySet wrapped_by;
-  Evidence evidence = 0;  // what a call of it shows
-  Unobserved unobserved = Unobserved::no;
-  // The most records that were seen inside a call of it so far.
-  std::atomic<int> nested{0};
+  Evidence evidence = 0;      // what a call of it shows
   std::vector<Slot> slots;
   std::vector<ops::Argument> arguments;  // by position, without their values
   std::vector<bool> result_written;      // the result is a written argument (in-place, out=)
+  std::string overload;                  // "padding", "" for the default one
+  ops::Trait trait = ops::Trait::none;
+  const ops::OpCost* cost = nullptr;
+  Unobserved unobserved = Unobserved::no;
 };
 
 // Returns the operator behind a RecordFunction of scope FUNCTION; null where it is none (a user's or autograd

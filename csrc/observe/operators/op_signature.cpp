@@ -25,7 +25,15 @@ DispatchPath DispatchPathReader::dispatch_path(const OpInfo& info) {
   return path_;
 }
 
-void DispatchPathReader::read_modes() {
+[[gnu::noinline]] void DispatchPathReader::see_stand_in(const at::TensorImpl& tensor) {
+  const auto keys = tensor.key_set();
+  if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? path_.fake : subclass_) = true;
+  if (keys.has_backend(c10::BackendComponent::MetaBit)) path_.fake = true;
+  // Wrappers of torch.func show the device of what they hold, not its backend's key.
+  if (keys.has_any(kFunctorchWrappers) && tensor.is_meta()) path_.fake = true;
+}
+
+[[gnu::noinline]] void DispatchPathReader::read_modes() {
   using Modes = c10::impl::TorchDispatchModeTLS;
   const bool fake = Modes::get_mode(c10::impl::TorchDispatchModeKey::FAKE).has_value();
   modes_ = Modes::stack_len() > (fake ? 1 : 0);
@@ -58,10 +66,12 @@ void for_each_symbolic_dim(const at::TensorImpl& tensor, Visit&& visit) {
 }
 
 template <typename Visit>
-void for_each_plain_dim(const at::TensorImpl& tensor, Visit&& visit) {
+[[gnu::always_inline]] inline void for_each_plain_dim(const at::TensorImpl& tensor, const Visit& visit) {
   const auto sizes = tensor.sizes();
   const auto strides = tensor.strides();
-  for (std::size_t i = 0; i < sizes.size(); ++i) visit(sizes[i], strides[i]);
+  const auto* size = sizes.data();
+  const auto* stride = strides.data();
+  for (const auto* end = size + sizes.size(); size != end; ++size, ++stride) visit(*size, *stride);
 }
 
 // Visits the sizes that a cost can read, and strides where the layout has them.
@@ -78,33 +88,42 @@ void for_each_dim(const at::TensorImpl& tensor, Visit&& visit) {
   }
 }
 
-std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
-  const auto mix_dim = [&hash](std::int64_t size, std::int64_t stride) {
-    hash = mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
-  };
-  if (has_plain_strides(tensor)) {
-    for_each_plain_dim(tensor, mix_dim);
-    return hash;
-  }
-  for_each_dim(tensor, mix_dim);
+std::uint64_t mix_dim(std::uint64_t hash, std::int64_t size, std::int64_t stride) {
+  return mix(hash, static_cast<std::uint64_t>(size) * 2 + (stride == 0 ? 1 : 0));
+}
+
+[[gnu::noinline]] std::uint64_t mix_special_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
+  for_each_dim(tensor, [&hash](std::int64_t size, std::int64_t stride) { hash = mix_dim(hash, size, stride); });
   if (const auto sparse = sparse_content(tensor)) {
     hash = mix(mix(hash, static_cast<std::uint64_t>(sparse->values)), static_cast<std::uint64_t>(sparse->index_bytes));
   }
   return hash;
 }
 
-bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
-  if (a == b) return true;
-  const auto* storage = a->unsafe_storage().unsafeGetStorageImpl();
-  if (storage == nullptr || storage != b->unsafe_storage().unsafeGetStorageImpl()) return false;
+// Runs for every tensor of every op, and so do the two below.
+[[gnu::always_inline]] inline std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
+  if (!has_plain_strides(tensor)) [[unlikely]]
+    return mix_special_sizes(hash, tensor);
+  for_each_plain_dim(tensor, [&hash](std::int64_t size, std::int64_t stride) { hash = mix_dim(hash, size, stride); });
+  return hash;
+}
+
+// Of tensors that share a storage.
+[[gnu::noinline]] bool same_part(const at::TensorImpl* a, const at::TensorImpl* b) {
   if (!has_plain_strides(*a) || !has_plain_strides(*b)) return false;
   return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
+}
+
+[[gnu::always_inline]] inline bool same_view(const at::TensorImpl* a, const at::TensorImpl* b) {
+  if (a == b) return true;
+  const auto* storage = a->unsafe_storage().unsafeGetStorageImpl();
+  return storage != nullptr && storage == b->unsafe_storage().unsafeGetStorageImpl() && same_part(a, b);
 }
 
 // Remembers the tensors of one call, to tell repeated views.
 class Seen {
  public:
-  bool repeats(const at::TensorImpl* tensor) {
+  [[gnu::always_inline]] bool repeats(const at::TensorImpl* tensor) {
     for (std::size_t i = 0; i < count_; ++i) {
       if (same_view(tensors_[i], tensor)) return true;
     }
@@ -211,7 +230,45 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
 
 }  // namespace
 
-Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads) {
+namespace {
+
+// An input's tensor, whose place in its list that is. What runs for every tensor of every op becomes one loop below:
+// compilers leave the small functions of torch's headers as calls where a file has much to inline.
+[[gnu::always_inline]] inline std::uint64_t mix_input(std::uint64_t hash, const at::TensorImpl& tensor,
+                                                      std::size_t position, DispatchPathReader& reader, Seen& seen) {
+  reader.see(tensor);
+  const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (position << 8);
+  hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
+  return mix_sizes(hash, tensor);
+}
+
+[[gnu::noinline]] std::uint64_t mix_inputs_inside(std::uint64_t hash, const c10::IValue& value,
+                                                  DispatchPathReader& reader, Seen& seen) {
+  for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t position) {
+    hash = mix_input(hash, tensor, position, reader, seen);
+  });
+  return hash;
+}
+
+[[gnu::noinline]] std::uint64_t mix_value(std::uint64_t hash, OpInfo::Slot::Kind kind, const c10::IValue& value) {
+  if (kind == OpInfo::Slot::Kind::scalar) return hash_scalar(hash, value);
+  if (kind == OpInfo::Slot::Kind::packed_weight) return mix(hash, identity_of_packed(value));
+  return mix(hash, static_cast<std::uint64_t>(last_value(value).value_or(-1)) + 1);
+}
+
+[[gnu::always_inline]] inline std::uint64_t mix_result(std::uint64_t hash, const at::TensorImpl& tensor) {
+  return mix_sizes(mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()))), tensor);
+}
+
+[[gnu::noinline]] std::uint64_t mix_results_inside(std::uint64_t hash, const c10::IValue& value) {
+  for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t) { hash = mix_result(hash, tensor); });
+  return hash;
+}
+
+}  // namespace
+
+[[gnu::flatten]] Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs,
+                                        ParameterReads* reads) {
   Signature signature;
   Seen seen;
   DispatchPathReader reader(reads);
@@ -220,24 +277,13 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
     if (slot.position >= inputs.size()) break;
     const auto& value = inputs[slot.position];
     hash = mix(hash, slot.position);
-    if (slot.kind == OpInfo::Slot::Kind::scalar) {
-      hash = hash_scalar(hash, value);
-      continue;
+    if (slot.kind != OpInfo::Slot::Kind::tensor && slot.kind != OpInfo::Slot::Kind::tensor_list) {
+      hash = mix_value(hash, slot.kind, value);
+    } else if (const auto* tensor = tensor_in(value)) {
+      hash = mix_input(hash, *tensor, 0, reader, seen);
+    } else if (!value.isTensor()) {
+      hash = mix_inputs_inside(hash, value, reader, seen);
     }
-    if (slot.kind == OpInfo::Slot::Kind::packed_weight) {
-      hash = mix(hash, identity_of_packed(value));
-      continue;
-    }
-    if (slot.kind == OpInfo::Slot::Kind::last_value) {
-      hash = mix(hash, static_cast<std::uint64_t>(last_value(value).value_or(-1)) + 1);
-      continue;
-    }
-    for_each_tensor(value, [&](const at::TensorImpl& tensor, std::size_t position) {
-      reader.see(tensor);
-      const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (position << 8);
-      hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
-      hash = mix_sizes(hash, tensor);
-    });
   }
   signature.dispatch_path = reader.dispatch_path(info);
   signature.hash = hash;
@@ -254,13 +300,14 @@ DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValu
   return reader.dispatch_path(info);
 }
 
-std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
+[[gnu::flatten]] std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs) {
   std::uint64_t hash = mix(inputs_hash, outputs.size());
   for (const auto& output : outputs) {
-    for_each_tensor(output, [&](const at::TensorImpl& tensor, std::size_t) {
-      hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
-      hash = mix_sizes(hash, tensor);
-    });
+    if (const auto* tensor = tensor_in(output)) {
+      hash = mix_result(hash, *tensor);
+    } else if (!output.isTensor()) {
+      hash = mix_results_inside(hash, output);
+    }
   }
   return hash;
 }

@@ -40,6 +40,12 @@ inline bool has_tangent(const at::TensorImpl& tensor) {
 inline constexpr c10::DispatchKeySet kFunctorchWrappers({c10::DispatchKey::FuncTorchBatched,
                                                          c10::DispatchKey::FuncTorchGradWrapper});
 
+// Returns whether the tensor may hold nothing, or stand for other tensors.
+inline bool may_stand_in(c10::DispatchKeySet keys) {
+  constexpr auto kStandIns = kFunctorchWrappers | c10::DispatchKeySet(c10::DispatchKey::Python);
+  return keys.has_any(kStandIns) || keys.has_backend(c10::BackendComponent::MetaBit);
+}
+
 // Sees the tensors of one call, and finds out who stands between the call and the kernel that does its work.
 class DispatchPathReader {
  public:
@@ -47,14 +53,12 @@ class DispatchPathReader {
   explicit DispatchPathReader(ParameterReads* reads) : reads_(reads) {}
 
   // Runs for every tensor of every op.
-  void see(const at::TensorImpl& tensor) {
+  [[gnu::always_inline]] void see(const at::TensorImpl& tensor) {
     if (reads_ != nullptr) reads_->see(&tensor);
     const auto keys = tensor.key_set();
     keys_ = keys_ | keys;
-    if (keys.has(c10::DispatchKey::Python)) (is_fake(tensor) ? path_.fake : subclass_) = true;
-    if (keys.has_backend(c10::BackendComponent::MetaBit)) path_.fake = true;
-    // Wrappers of torch.func show the device of what they hold, not its backend's key.
-    if (keys.has_any(kFunctorchWrappers) && tensor.is_meta()) path_.fake = true;
+    if (may_stand_in(keys)) [[unlikely]]
+      see_stand_in(tensor);
     path_.dual = path_.dual || has_tangent(tensor);
   }
 
@@ -62,6 +66,7 @@ class DispatchPathReader {
   DispatchPath dispatch_path(const OpInfo& info);
 
  private:
+  void see_stand_in(const at::TensorImpl& tensor);
   void read_modes();
 
   ParameterReads* reads_;

@@ -13,21 +13,22 @@ namespace roofprof::observe {
 
 // A boxed call (TorchScript's interpreter) reports the whole stack, so the values of its callers lie below its own.
 template <typename Value>
-c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
+[[gnu::always_inline]] inline c10::ArrayRef<Value> top_of_stack(c10::ArrayRef<Value> stack, std::size_t count) {
   return stack.size() > count ? stack.slice(stack.size() - count) : stack;
 }
 
-inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn, const OpInfo& op) {
+[[gnu::always_inline]] inline c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& fn,
+                                                                         const OpInfo& op) {
   return top_of_stack(fn.inputs(), op.arguments.size());
 }
 
 // Returns the results of a call that ended.
-inline c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
+[[gnu::always_inline]] inline c10::ArrayRef<c10::IValue> results_of(const at::RecordFunction& fn, const OpInfo& op) {
   return top_of_stack(c10::ArrayRef<c10::IValue>(fn.outputs()), op.result_written.size());
 }
 
 // Returns the tensor that a value is; null where it is not a tensor, or an undefined one.
-inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
+[[gnu::always_inline]] inline const at::TensorImpl* tensor_in(const c10::IValue& value) {
   if (!value.isTensor()) return nullptr;
   const at::TensorImpl* impl = value.unsafeToTensorImpl();
   return impl == c10::UndefinedTensorImpl::singleton() ? nullptr : impl;

@@ -56,7 +56,7 @@ struct NestedSizes {
 };
 
 // Returns whether sizes and strides are plain ones (dense, not symbolic). For most tensors a cost reads nothing else.
-inline bool has_plain_strides(const at::TensorImpl& tensor) {
+[[gnu::always_inline]] inline bool has_plain_strides(const at::TensorImpl& tensor) {
   return !tensor.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided && !tensor.is_nested();
 }
 

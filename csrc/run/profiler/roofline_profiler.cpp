@@ -94,7 +94,8 @@ Report ProfilerCore::run(Call& call, RunMode wish) {
   ProfilerRun run(state());
   run.calls(call, std::move(inputs), wish, [&](const Counted& counted) {
     call.first([&](const auto* results) {
-      observe::tell_results(counted.object, shapes, results);
+      const auto told = results == nullptr ? std::nullopt : std::optional(observe::TensorSpan(*results));
+      observe::tell_results(counted.object, std::move(shapes), told);
       counted.session->leave(counted.object);  // while the results live: they are not what the call keeps
     });
   });

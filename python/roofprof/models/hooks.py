@@ -289,11 +289,12 @@ def through_the_dispatcher() -> Iterator[None]:
     if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
         yield
         return
-    overloads: list[Any] = [definition._opoverload for definition in list(custom_ops.OPDEFS.values())]
+    definitions = [reference() for reference in custom_ops.OPDEFS.valuerefs()]
+    overloads: list[Any] = [each._opoverload for each in definitions if each is not None]
     shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
     try:
-        for overload, *_ in shortcuts:
-            overload._enable_pyobj_dispatch(enabled=False)
+        for overload, *_ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
+            overload._pyobj_dispatcher, overload._op = None, overload._cpp_dispatch_handle
         yield
     finally:
         for overload, dispatcher, call in shortcuts:

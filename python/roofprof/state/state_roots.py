@@ -10,7 +10,9 @@ import collections
 import concurrent.futures
 import contextlib
 import functools
+import gc
 import inspect
+import itertools
 import multiprocessing.process
 import operator
 import random
@@ -100,6 +102,7 @@ class Contents:
         self.generators: list[Any] = []
         self.iterators: list[Any] = []
         self._containers: list[tuple[Any, _Access, list[Any]]] = []
+        self._empty: list[Any] = []  # further containers, which hold nothing
         # Every value seen is held by one of these, so no id is given twice.
         self._values = values
         self._kinds: dict[int, _Kind] = {}  # by the type's id
@@ -110,6 +113,9 @@ class Contents:
             if id(type(value)) in _PLAIN or id(value) in seen:
                 continue
             seen.add(id(value))
+            if id(type(value)) in _OFTEN_EMPTY and not gc.get_referents(value):
+                self._empty.append(value)
+                continue
             with contextlib.suppress(Exception):
                 pending.extend(reversed(self._look_into(value)))
 
@@ -160,6 +166,9 @@ class Contents:
             now = access.read(container)
             if len(now) != len(items) or not all(map(operator.is_, now, items)):
                 access.put(container, items)
+        if gc.get_referents(*self._empty):  # asked of all at once
+            for container in filter(gc.get_referents, self._empty):
+                _make_empty(container)
 
 
 def is_tensor(value: object) -> bool:
@@ -253,7 +262,7 @@ def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
     """Return the access to keys and values in turn: an OrderedDict has its own order, so ``kind`` must write both."""
 
     def read(source: Any) -> list[Any]:
-        return [part for item in kind.items(source) for part in item]
+        return [*itertools.chain.from_iterable(kind.items(source))]
 
     def put(target: Any, items: list[Any]) -> None:
         kind.clear(target)
@@ -272,6 +281,7 @@ _CONTAINERS: list[tuple[type, _Access]] = [
 ]
 
 _NAMED = _dict_access(dict)
+
 _HOOK_TABLES = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
 
 _Slots = list[types.MemberDescriptorType]
@@ -295,6 +305,19 @@ def _slots_access(slots: _Slots) -> _Access:
                 slot.__delete__(target)
 
     return _Access(lambda source: [read_one(source, slot) for slot in slots], put)
+
+
+# Most containers of modules hold nothing, which C tells by these types: no referents, not even a dict of attributes.
+_OFTEN_EMPTY = frozenset(map(id, (dict, collections.OrderedDict, list, set)))
+
+
+def _make_empty(container: Any) -> None:
+    """Take everything out of a container of one of these types, its attributes too."""
+    kind = _Kind(type(container))
+    if kind.container:
+        kind.container.put(container, [])
+    if kind.namespace:
+        dict.clear(kind.namespace.__get__(container))
 
 
 # ---- kinds of values

@@ -327,6 +327,28 @@ def test_attributes_of_dict_subclasses():
     assert vars(value) == {"note": ["b"]}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["dict"].update(a=1),
+        lambda d: d["dict"].update({1: 2}),
+        lambda d: d["ordered"].update(a=[1]),
+        lambda d: setattr(d["ordered"], "note", 1),
+        lambda d: (setattr(d["ordered"], "note", 1), d["ordered"].update(a=1), d["list"].append(None)),
+        lambda d: d["list"].append([]),
+        lambda d: d["set"].add(0),
+        lambda d: d["deque"].append(0),
+        lambda d: d.update(list=[]),
+    ],
+)
+def test_what_was_empty_is_empty_again(change):
+    kinds = {"dict": dict, "ordered": collections.OrderedDict, "list": list, "set": set, "deque": collections.deque}
+    held = {name: kind() for name, kind in kinds.items()}
+    value = changed(lambda: dict(held), change)
+    assert all(value[name] is each and not each for name, each in held.items())
+    assert vars(held["ordered"]) == {}
+
+
 def test_the_same_container_in_two_places_stays_one():
     shared = [1]
     value = {"a": shared, "b": [shared]}

@@ -81,8 +81,9 @@ concept PackedTensors = requires(const T& value) {
   value.unsorted_indices();
 };
 
-template <class T>
-void collect_tensors(const T& value, std::vector<const at::Tensor*>& found) {
+// `found`: a vector of them.
+template <class T, class Found>
+void collect_tensors(const T& value, Found& found) {
   if constexpr (std::is_same_v<T, at::Tensor>) {
     found.push_back(&value);
   } else if constexpr (requires {
