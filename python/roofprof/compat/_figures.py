@@ -56,10 +56,10 @@ class ModuleFigures:
 
         counters: the attributes that a module has for as long as its rule runs, which adds to the first one.
         """
-        members = {id(module) for module in self._places.values()}
+        members = {id(module) for module in self._places.values() if type(module) in rules}
 
         def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-            if id(module) in members and type(module) in rules and type(module) not in self._ignored:
+            if id(module) in members and type(module) not in self._ignored:
                 own, values = vars(module), counters(module)
                 before = {name: own[name] for name in values if name in own}
                 own.update(values)
@@ -72,7 +72,7 @@ class ModuleFigures:
                     own.update(before)
                 self.replaced[id(module)] = self.replaced.get(id(module), 0) + count
 
-        return global_hooks(None, after) if rules else contextlib.nullcontext()
+        return global_hooks(None, after) if members else contextlib.nullcontext()
 
     def of(self, module: nn.Module, share: Callable[[nn.Module], float] | None = None) -> int:
         """Return the sum over a module and all modules below it, each once; of each only its ``share``, if given."""
@@ -95,14 +95,14 @@ class ModuleFigures:
 
     def parameters(self, module: nn.Module, *, trainable: bool = False) -> int:
         """Return the number of elements of the subtree's parameters, each once."""
-        below, parameters = {id(module): module}, dict[int, nn.Parameter]()
-        pending = [module]
+        found, seen, pending = dict[int, nn.Parameter](), set[int](), [module]
         while pending:
             one = pending.pop()
-            parameters |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
-            pending += [child for child in self.children(one).values() if id(child) not in below]
-            below |= {id(child): child for child in pending}
-        return elements(one for one in parameters.values() if one.requires_grad or not trainable)
+            if id(one) not in seen:
+                seen.add(id(one))
+                found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
+                pending += self.children(one).values()
+        return elements(one for one in found.values() if one.requires_grad or not trainable)
 
 
 def elements(parameters: Iterable[nn.Parameter]) -> int:

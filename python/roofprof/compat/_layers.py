@@ -114,6 +114,7 @@ class Calls:
         self._open: list[tuple[str, LayerInfo]] = []
         self._lines: list[tuple[str, LayerInfo]] = []
         self._seen: set[int] = set()
+        self._ended = 0
 
     def watching(self) -> Around:
         """Add a line for each call that begins in here."""
@@ -160,7 +161,8 @@ class Calls:
         line.output_bytes = element_bytes * math.prod(line.output_size)
         tensors = tensors_in(output)
         line.outputs, line.outputs_bytes = [list(one.shape) for one in tensors], sum(one.nbytes for one in tensors)
-        line.executed, line.ended = True, 1 + max(one.ended for _, one in self._lines)
+        self._ended += 1
+        line.executed, line.ended = True, self._ended
 
     def all_modules(self) -> list[LayerInfo]:
         """Return a line for each module, without a call."""

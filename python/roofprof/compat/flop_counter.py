@@ -269,7 +269,6 @@ class FlopCounterMode:
         if self._block is not None:
             raise RuntimeError("this FlopCounterMode is open already: use another one for a block inside its block")
         self._counts, self._unsupported, self._modules = {}, Counter(), _ModulesSeen()
-        self._ops = _OpsBelowAutograd(self._formulas)
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._alone())
             self._open()
