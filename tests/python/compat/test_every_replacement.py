@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from replaced_layers import Calls
 from replacements import Raises, TakesADict, nothing_left_on, small_cnn
 from torch import nn
 
@@ -117,6 +118,33 @@ def test_the_model_is_as_it_was(tool):
         TOOLS[tool](model, torch.ones(1, 3, 4, 4))
     assert torch.equal(torch.get_rng_state(), random)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+class Attends(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24, bias=False)
+
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(*self.qkv(x).chunk(3, -1))
+
+
+SHARED = nn.Linear(4, 4, bias=False)
+# A model, its input of one sample, and its MACs. Each of these is 0 or wrong in some of the originals.
+WORK = {
+    "attention": (Attends(), (1, 5, 8), 5 * 8 * 24 + 2 * 5 * 5 * 8),
+    "a product that broadcasts": (Calls(lambda x: x @ torch.rand(5, 4, 2)), (1, 3, 4), 5 * 3 * 4 * 2),
+    "einsum": (Calls(lambda x: torch.einsum("bij,jk->bik", x, torch.rand(4, 2))), (1, 3, 4), 3 * 4 * 2),
+    "a transposed convolution": (nn.ConvTranspose2d(4, 6, 3, stride=2, bias=False), (1, 4, 5, 5), 25 * 4 * 6 * 9),
+    "a module in two places": (nn.Sequential(nn.Sequential(SHARED), nn.Sequential(SHARED)), (1, 4), 2 * 16),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("tool", sorted(TOOLS.keys() - {"torchsummary"}))
+def test_work_that_originals_miss_is_counted(tool, work):
+    model, shape, macs = WORK[work]
+    assert TOOLS[tool](model, torch.rand(shape)) == macs
 
 
 @every_tool

@@ -8,9 +8,7 @@ import pytest
 import torch
 import torchvision
 from models import LeNet
-from replacements import TakesADict
 from torch import nn
-from torch.nn import functional as F
 from torch.nn.modules import module as nn_module
 
 from roofprof.compat import torchinfo as ours
@@ -132,28 +130,8 @@ def test_a_linear_layer_on_three_dimensions():
     assert statistics.total_mult_adds == 2 * 3 * 4 * 5 + 2 * 3 * 5  # the original: 2 x 25
 
 
-def test_a_transposed_convolution():
-    statistics = quiet(nn.ConvTranspose2d(4, 6, 3, stride=2), input_size=(1, 4, 5, 5))
-    assert statistics.total_mult_adds == 25 * 4 * 6 * 9 + 6 * 11 * 11
-
-
 def test_an_embedding_multiplies_nothing():
     assert quiet(nn.Embedding(50, 4), input_data=torch.zeros(2, 3, dtype=torch.long)).total_mult_adds == 0
-
-
-def test_attention_and_functional_calls_are_in_their_modules_line():
-    class Attends(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.qkv = nn.Linear(8, 24)
-
-        def forward(self, x):
-            q, k, v = self.qkv(x).chunk(3, -1)
-            return F.scaled_dot_product_attention(q, k, v)
-
-    model, linear = quiet(Attends(), input_size=(2, 5, 8)).summary_list
-    assert model.macs == 2 * (2 * 5 * 5 * 8)
-    assert linear.macs == 2 * 5 * 8 * 24 + 2 * 5 * 24
 
 
 def test_a_transformer_layer():
@@ -191,19 +169,6 @@ def test_calls_of_one_layer_on_several_sizes_share_all_of_its_work():
 
 
 # ---- inputs and outputs that the original refuses
-
-
-def test_a_dict_keywords_and_a_dataclass():
-    batch = {"points": torch.rand(3, 8), "name": "left"}
-    for options in (
-        {"input_data": [batch], "scale": torch.rand(16, 5)},
-        {"input_data": {"batch": batch, "scale": torch.rand(16, 5)}},
-    ):
-        statistics = quiet(TakesADict(), **options)
-        assert statistics.total_mult_adds == 3 * 8 * 16 + 3 * 16 + 3 * 16 * 5
-        model, layer = statistics.summary_list
-        assert (model.output_size, layer.input_size) == ([3, 5], [3, 8])
-    assert statistics.total_input == 4 * (3 * 8 + 16 * 5)
 
 
 def test_numpy_arrays_and_several_inputs():
