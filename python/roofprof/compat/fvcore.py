@@ -105,7 +105,7 @@ class _Analysis:
         handles = dict(zip(args[::2], args[1::2], strict=True)) | kwargs
         for name, handle in handles.items():
             _check_handle(name, handle)
-        self._handles |= handles
+        self._handles = self._handles | handles
         self._forget()
         return self
 
@@ -169,12 +169,13 @@ class _Analysis:
     def _analyze(self) -> None:
         if self._is_known:
             return
-        args, self._is_known = positional(self._inputs), True
+        args = positional(self._inputs)
         with undone(self._model, args, self._kwargs), contextlib.ExitStack() as stack:
             if self._tracer_warnings == "none":
                 stack.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("ignore")
             report = counted(self._model, args, self._kwargs, training=None)
+        self._is_known = True
         rows = {row.path: row for row in report.rows}
         names = [name for name in dict.fromkeys(self._aliases.values()) if name in rows]
         self._counts, self._unsupported = (
@@ -182,7 +183,10 @@ class _Analysis:
             {name: Counter() for name in names},
         )
         called = {
-            name for path, row in rows.items() if row.calls and path in self._aliases for name in self._around(path)
+            name
+            for path, row in rows.items()
+            if row.calls != 0 and path in self._aliases
+            for name in self._around(path)
         }
         self._uncalled = set(names) - called
         for group in report.group("module", "op"):

@@ -19,6 +19,7 @@ from roofprof.compat._table import shown
 __all__ = ["clever_format", "default_dtype", "profile", "profile_origin"]
 
 default_dtype = torch.float64
+_COUNTERS = ("total_ops", "total_params")
 
 CustomOp = Callable[[Any, tuple[Any, ...], Any], None]
 LayerInfo = dict[str, tuple[float, float, Any]]
@@ -48,6 +49,9 @@ def profile(  # noqa: PLR0913 (the original's parameters)
     """
     _call.require_module(model)
     custom = dict(custom_ops or {})
+    for module in model.modules():
+        if type(module) in custom and any(hasattr(module, name) for name in _COUNTERS):
+            raise ValueError(f"{type(module).__name__} has a {' or '.join(_COUNTERS)}, which its rule would overwrite")
     if verbose or report_missing:
         _print_rules(model, custom, missing=report_missing)
     figures = ModuleFigures(model)
@@ -84,16 +88,11 @@ def _softmax(module: Any, inputs: tuple[Any, ...], _: Any) -> None:
     """Add an exponential and a division for each element, additions for all but one of each row."""
     x = inputs[0]
     dim = module.dim if module.dim is not None else 0 if x.dim() in {0, 1, 3} else 1
-    module.total_ops += 3 * x.numel() - (x.numel() // x.size(dim) if x.numel() else 0)
+    vars(module)["total_ops"] += 3 * x.numel() - (x.numel() // x.size(dim) if x.numel() else 0)
 
 
-def _counters(module: nn.Module) -> dict[str, Any]:
-    names = ("total_ops", "total_params")
-    if any(hasattr(module, name) for name in names):
-        raise ValueError(
-            f"{type(module).__name__} has a total_ops or total_params, which its custom rule would overwrite"
-        )
-    return {name: torch.zeros(1, dtype=torch.float64) for name in names}
+def _counters(_: nn.Module) -> dict[str, Any]:
+    return {name: torch.zeros(1, dtype=default_dtype) for name in _COUNTERS}
 
 
 def _layer(

@@ -178,12 +178,11 @@ def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
     if verbose is None:
         verbose = 0 if getattr(sys, "ps1", None) else 1
     _check(input_data, input_size, columns, col_width, verbose)
-    if device is not None and any(
-        one.device != torch.device(device) for one in (*model.parameters(), *model.buffers())
-    ):
-        model = copy.deepcopy(model).to(device)
-    first = next(model.parameters(), torch.empty(0)).device if input_data is None else None
-    target = first if device is None else torch.device(device)
+    target = None if device is None else torch.empty(0, device=device).device
+    if target is not None and any(one.device != target for one in (*model.parameters(), *model.buffers())):
+        model = copy.deepcopy(model).to(target)
+    if target is None and input_data is None:
+        target = next(model.parameters(), torch.empty(0)).device
     args, named, sizes = _arguments(input_data, input_size, batch_dim, target, dtypes)
     if given:
         _call.warn_once(

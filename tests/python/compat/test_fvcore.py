@@ -238,3 +238,21 @@ def test_names_and_modes_that_do_not_exist_are_said():
         flops.ancestor_mode("parent")
     with pytest.raises(ValueError, match="there are all, no_tracer_warning, none"):
         flops.tracer_warnings("some")
+
+
+def test_a_copys_handles_are_its_own_and_a_failed_call_is_made_again():
+    class Fails(nn.Linear):
+        fails = True
+
+        def forward(self, x):
+            if self.fails:
+                raise KeyError("mine")
+            return super().forward(x)
+
+    flops = FlopCountAnalysis(Fails(4, 4), torch.rand(1, 4))
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            flops.total()
+    flops.model.fails = False
+    copied = flops.copy().set_op_handle("aten::linear", None)
+    assert (flops.total(), copied.total()) == (16, 0)

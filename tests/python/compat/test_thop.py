@@ -112,6 +112,10 @@ def test_a_module_with_its_own_total_ops_is_not_overwritten():
     with pytest.raises(ValueError, match="Linear has a total_ops"):
         profile(layer, (torch.rand(1, 4),), custom_ops={nn.Linear: count_shift}, verbose=False)
     assert layer.total_ops == 1
+    softmax = nn.Softmax(-1)  # which thop's own rule counts
+    softmax.register_buffer("total_ops", torch.ones(1))
+    assert profile(softmax, (torch.rand(1, 4),), verbose=False)[0] == 3 * 4 - 1
+    assert softmax.total_ops == 1
 
 
 def test_rules_are_printed_as_asked(capsys):
