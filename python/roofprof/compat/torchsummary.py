@@ -87,11 +87,9 @@ def summary_string(
     parameters = list(model.parameters())
     total = sum(p.numel() for p in parameters)
     trainable = sum(p.numel() for p in parameters if p.requires_grad)
-    sizes = {
-        "Input size": scale * sum(tensor.nbytes for tensor in given),
-        "Params size": sum(p.nbytes for p in parameters),
-    }
+    sizes = {"Input size": scale * sum(tensor.nbytes for tensor in given)}
     sizes["Forward/backward pass size"] = scale * 2 * sum(line.outputs_bytes for line in lines)
+    sizes["Params size"] = sum(p.nbytes for p in parameters)
     sizes["Estimated Total Size"] = sum(sizes.values())
     facts: dict[str, Any] = {
         "Total params": total,
