@@ -1,4 +1,4 @@
-"""Helpers that all replacements share: they read arguments, hook modules, set modes and name the paths of modules."""
+"""The call that is counted: its arguments, what stands around it, and the modules that it finds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn.modules import module as nn_module
 from torch.nn.parameter import is_lazy
 
 import roofprof
 from roofprof.models.doors import told_by_doors
 from roofprof.state.snapshot import StateSnapshot
+
+Around = contextlib.AbstractContextManager[Any]
 
 
 class ConventionWarning(UserWarning):
@@ -32,23 +35,21 @@ def warn_once(tool: str, text: str) -> None:
         warnings.warn(text, ConventionWarning, stacklevel=3)
 
 
+# ---- arguments
+
+
 def require_module(model: Any) -> None:
     """Raise TypeError if ``model`` is not a module: the tools that are replaced take only modules."""
-    if not isinstance(model, torch.nn.Module):
+    if not isinstance(model, nn.Module):
         raise TypeError(f"a torch.nn.Module is needed, not a {type(model).__name__}; roofprof.count takes any callable")
 
 
-def positional(inputs: Any) -> tuple[Any, ...]:
-    """Return ``inputs`` as the model's positional arguments: a tuple has several, anything else is the only one."""
-    return inputs if isinstance(inputs, tuple) else (inputs,)
+def positional(inputs: Any, *, lists: bool = False) -> tuple[Any, ...]:
+    """Return ``inputs`` as positional arguments: a tuple, or one of the ``lists``, has several; all else is one."""
+    return tuple(inputs) if isinstance(inputs, (tuple, list) if lists else tuple) else (inputs,)
 
 
-def as_arguments(args: Any) -> tuple[Any, ...]:
-    """Return ``args`` as the model's positional arguments: a list or tuple has several, all else is the only one."""
-    return tuple(args) if isinstance(args, (list, tuple)) else (args,)
-
-
-def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+def input_of_shape(model: nn.Module, shape: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
     """Return one tensor of ones, of the dtype and on the device of the model's first parameter."""
     if not isinstance(shape, tuple) or not shape:
         raise TypeError(f"a shape is a tuple of at least one size, not {shape!r}; pass tensors as args")
@@ -56,24 +57,67 @@ def input_of_shape(model: torch.nn.Module, shape: tuple[int, ...]) -> tuple[torc
     return (torch.ones(shape, dtype=first.dtype, device=first.device),)
 
 
-def call_of(model: torch.nn.Module, mode: str) -> Callable[..., Any]:
+def check_sizes(sizes: Iterable[Any] | None, inputs: Any, kwargs: Mapping[str, Any] | None) -> None:
+    """Raise ValueError unless there are either the sizes of one sample or arguments."""
+    if (sizes is None) == (inputs is None and not kwargs):
+        raise ValueError("give input_size, or None for it and inputs or kwargs")
+    if any(not isinstance(size, int) or size < 1 for size in sizes or ()):
+        raise ValueError(f"input_size must be the sizes of one sample, such as (3, 224, 224), not {sizes!r}")
+
+
+def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
+    """Return an input of values from 0 to 1, without a draw from the user's random numbers."""
+    with torch.random.fork_rng(devices=[]):
+        return torch.rand(*size).to(device=device, dtype=dtype)
+
+
+def call_of(model: nn.Module, mode: str) -> Callable[..., Any]:
     """Return what a mode calls: the model, or its ``generate``."""
     if mode not in {"forward", "generate"}:
         raise ValueError(f'the mode is "forward" or "generate", not {mode!r}')
-    generate: Callable[..., Any] | None = getattr(model, "generate", None)
+    generate: Any = getattr(model, "generate", None)
     if mode == "generate" and not callable(generate):
         raise TypeError(f'{type(model).__name__} has no generate() to call: use the mode "forward"')
-    return model if mode == "forward" or generate is None else generate
+    return model if mode == "forward" else generate
 
 
-def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return ``kwargs`` as a dict; None is empty."""
-    return dict(kwargs or {})
+# ---- the call
 
 
-def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
+def counted(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    *around: Around,
+    call: Callable[..., Any] | None = None,
+    training: bool | None = False,
+    grad: bool = True,
+    tool: str = "",
+) -> roofprof.Report:
+    """Return the report of one call of the model, or of ``call``; ``tool``: whose log says what the figures lack."""
+    with contextlib.ExitStack() as stack:
+        for each in (prepared(model, training=training, grad=grad), *around):
+            stack.enter_context(each)
+        if call is None or call is model:
+            report = roofprof.count(model, *args, **(kwargs or {}))
+        else:
+            profiler = block(model)
+            with eager(), profiler:
+                call(*args, **(kwargs or {}))
+            report = profiler.report()
+    if tool:
+        log_gaps(report, tool)
+    return report
+
+
+def block(model: nn.Module) -> roofprof.RooflineProfiler:
+    """Return a profiler that measures no roofs: none of the tools has any."""
+    return roofprof.RooflineProfiler(model, counters="off", ceilings=roofprof.Ceilings())
+
+
+def log_gaps(report: roofprof.Report, tool: str) -> None:
     """Log warnings about work that the figures lack."""
-    coverage = report.coverage
+    logger, coverage = logging.getLogger(f"roofprof.compat.{tool}"), report.coverage
     for op in coverage.uncosted_ops:
         logger.warning("not counted, no cost is known: %s, %d calls", op.op, op.calls)
     for place, calls in coverage.unobserved.items():
@@ -83,45 +127,59 @@ def log_gaps(report: roofprof.Report, logger: logging.Logger) -> None:
             logger.warning("%s", note.text)
 
 
-def evaluating(model: torch.nn.Module) -> contextlib.AbstractContextManager[None]:
-    """Put the model into eval mode; at the end each module gets its own mode back."""
-    return in_mode(model, training=False)
-
-
 @contextlib.contextmanager
-def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
-    """Put the model into training or eval mode; at the end each module gets its own mode back.
+def prepared(model: nn.Module, *, training: bool | None = False, grad: bool = True) -> Iterator[None]:
+    """Set the model's mode, if any, and torch's; at the end each module gets its own mode back.
 
-    An exported graph keeps the mode that it was exported in.
+    Transformer layers stay off torch's fused path, in which the modules inside would have no figures; the originals'
+    hooks do that, too. An exported graph keeps the mode that it was exported in.
     """
-    modes = [(module, module.training) for module in model.modules()]
+    modes, mha = [(module, module.training) for module in model.modules()], torch.backends.mha
+    fused: bool = mha.get_fastpath_enabled()
     try:
+        mha.set_fastpath_enabled(False)
         with contextlib.suppress(NotImplementedError):  # torch's word for an exported graph
-            model.train() if training else model.eval()
-        yield
+            if training is not None:
+                model.train() if training else model.eval()
+        with contextlib.nullcontext() if grad else torch.no_grad():
+            yield
     finally:
-        for module, before in modes:
+        mha.set_fastpath_enabled(fused)
+        for module, before in modes if training is not None else ():
             module.training = before
+
+
+def eager() -> Around:
+    """Run compiled code as it was written: fused code has no figures by module, and lacks some of its work."""
+    if "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()  # nothing is compiled, and asking for it would load the compiler
+    stance: Around = torch.compiler.set_stance("force_eager")
+    return stance
+
+
+def undone(model: nn.Module, args: Any, kwargs: Any) -> Around:
+    """Undo at the end all changes of the model by calls in here; only the sizes that a lazy model gets stay."""
+    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        return contextlib.nullcontext()
+    return StateSnapshot(model, args, kwargs).undoing()
+
+
+# ---- modules
 
 
 @contextlib.contextmanager
 def global_hooks(
-    before: Callable[..., None] | None,
-    after: Callable[..., None],
-    *,
-    with_kwargs: bool = False,
-    always_call: bool = False,
+    before: Callable[..., None] | None, after: Callable[..., None], *, always_call: bool = False
 ) -> Iterator[None]:
-    """Call ``before(module, args)`` and ``after(module, args, output)`` around each call of any module.
+    """Call ``before(module, args)`` and ``after(module, args, kwargs, output)`` around each call of any module.
 
-    with_kwargs: ``after`` gets the keyword arguments before the output; always_call: also after a call that raised.
+    always_call: ``after`` is called after a call that raised, too, by torch without ``kwargs``.
     """
-    by_door = after if with_kwargs else lambda module, args, _, output: after(module, args, output)
-    handles = [nn_module.register_module_forward_hook(after, with_kwargs=with_kwargs, always_call=always_call)]
+    handles = [nn_module.register_module_forward_hook(after, with_kwargs=True, always_call=always_call)]
     if before is not None:
         handles.append(nn_module.register_module_forward_pre_hook(before))
     try:
-        with told_by_doors(before, by_door, always_call=always_call):
+        with told_by_doors(before, after, always_call=always_call):
             yield
     finally:
         for handle in handles:
@@ -131,115 +189,17 @@ def global_hooks(
         nn_module._global_forward_hooks_always_called.pop(handles[0].id, None)
 
 
-def after_each_call(
-    model: torch.nn.Module, see: Callable[[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any], None]
-) -> contextlib.AbstractContextManager[None]:
-    """Call ``see(module, args, kwargs, output)`` after each call of the model's modules."""
-    members = {id(module) for module in model.modules()}
-
-    def after(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if id(module) in members:
-            see(module, args, kwargs, output)
-
-    return global_hooks(None, after, with_kwargs=True)
-
-
-@contextlib.contextmanager
-def attributes(module: torch.nn.Module, **values: Any) -> Iterator[dict[str, Any]]:
-    """Give the module these attributes; afterwards it has its own again. Yields all that it has."""
-    own = vars(module)
-    before = {name: own[name] for name in values if name in own}
-    own.update(values)
-    try:
-        yield own
-    finally:
-        for name in values:
-            own.pop(name, None)
-        own.update(before)
-
-
-def random_tensor(size: Iterable[int], device: torch.device | None, dtype: torch.dtype) -> torch.Tensor:
-    """Return an input of values from 0 to 1, without a draw from the user's random numbers."""
-    with torch.random.fork_rng(devices=[]):
-        return torch.rand(*size).to(device=device, dtype=dtype)
-
-
-@contextlib.contextmanager
-def unfused() -> Iterator[None]:
-    """Keep transformer layers off torch's fused path, in which the modules inside would have no figures.
-
-    The originals' hooks on every module do that, too.
-    """
-    mha = torch.backends.mha
-    enabled: bool = mha.get_fastpath_enabled()
-    mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        mha.set_fastpath_enabled(enabled)
-
-
-@contextlib.contextmanager
-def eager() -> Iterator[None]:
-    """Run compiled code as it was written: fused code has no figures by module, and lacks some of its work."""
-    if "torch._dynamo" not in sys.modules:
-        yield  # nothing is compiled, and asking for it would load the compiler
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
-
-
-def undone(model: torch.nn.Module, args: Any, kwargs: Any) -> contextlib.AbstractContextManager[None]:
-    """Undo at the end all changes of the model by calls in here; only the sizes that a lazy model gets stay."""
-    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
-        return contextlib.nullcontext()
-    return StateSnapshot(model, args, kwargs).undoing()
-
-
 def path_in_report(path: str) -> str:
     """Return the path that reports have for a place: they leave out torch.compile's wrappers."""
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
-class TreeBefore:
-    """A model's modules before calls that may replace, delete or add some: its report has rows of these."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.places = dict(named_places(model))
-        self._children = {id(module): dict(module.named_children()) for module in self.places.values()}
-
-    def children(self, module: torch.nn.Module) -> dict[str, torch.nn.Module]:
-        """Return the modules that were directly inside by name, and after them what was added under other names."""
-        before = self._children.get(id(module), {})
-        return before | {name: child for name, child in module.named_children() if name not in before}
-
-    def parameters(self, module: torch.nn.Module) -> list[torch.nn.Parameter]:
-        """Return the parameters of a module and of all that is inside by :meth:`children`, each once."""
-        pending, seen = [module], {id(module)}
-        found: dict[int, torch.nn.Parameter] = {}
-        while pending:
-            one = pending.pop()
-            found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
-            inside = [child for child in self.children(one).values() if id(child) not in seen]
-            seen |= {id(child) for child in inside}
-            pending += reversed(inside)
-        return list(found.values())
-
-
 def named_places(
-    module: torch.nn.Module, path: str = "", above: tuple[torch.nn.Module, ...] = ()
-) -> Iterator[tuple[str, torch.nn.Module]]:
+    module: nn.Module, path: str = "", above: tuple[nn.Module, ...] = ()
+) -> Iterator[tuple[str, nn.Module]]:
     """Yield every path of every module, parents first. A module in two places has two paths; loops are not followed."""
-    pending = [(path, module, above)]
-    while pending:
-        path, module, above = pending.pop()
-        yield path, module
-        around = (*above, module)
-        inside = [(name, child) for name, child in module._modules.items() if child is not None]
-        pending += reversed(
-            [
-                (f"{path}.{name}" if path else name, child, around)
-                for name, child in inside
-                if not any(child is one for one in around)
-            ]
-        )
+    yield path, module
+    above = (*above, module)
+    for name, child in module._modules.items():
+        if child is not None and not any(child is one for one in above):
+            yield from named_places(child, f"{path}.{name}" if path else name, above)

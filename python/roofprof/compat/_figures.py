@@ -1,133 +1,26 @@
-"""The figures that several tools share: weights for each element, sums over subtrees, times of modules."""
+"""The figures of modules: counts in another tool's convention, summed over subtrees, and the times of forwards."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
 import roofprof
-from roofprof import GroupRow
-from roofprof.compat._call import TreeBefore, attributes, global_hooks
-
-# ---- weights for each element, of all calls of one operator in one module
-
-
-class Observed(NamedTuple):
-    """All calls of one operator in one module."""
-
-    operator: str  # "aten::conv2d"
-    figures: GroupRow  # macs, calls, input_elements, output_elements, ...
-    module: nn.Module | None  # whose own op it is; None: of no module
-
-
-Handle = Callable[[Observed], float]
-
-_NORMS = (
-    nn.modules.batchnorm._NormBase,
-    nn.LayerNorm,
-    nn.GroupNorm,
-)
-
-
-# The names that begin with "native" or "_" are what TorchScript's executor and exported graphs call.
-ACTIVATIONS = ("relu", "relu6", "prelu", "_prelu_kernel", "elu", "leaky_relu", "silu", "gelu", "softmax", "_softmax")
-BATCH_NORMS = ("batch_norm", "_batch_norm_impl_index", "native_batch_norm", "_native_batch_norm_legit_no_training")
-LAYER_NORMS = ("layer_norm", "native_layer_norm")
-GROUP_NORMS = ("group_norm", "native_group_norm", "instance_norm")
-POOLINGS = (
-    *(f"{kind}_pool{dims}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for dims in (1, 2, 3)),
-    *(f"max_pool{dims}d_with_indices" for dims in (1, 2, 3)),
-)
-
-
-def by_operator(*rules: tuple[Handle, Iterable[str]]) -> dict[str, Handle]:
-    """Return the rule of each operator of ATen, by its name without "aten::"."""
-    return {f"aten::{name}": handle for handle, names in rules for name in names}
-
-
-def nothing(_: Observed) -> int:
-    """Return 0: the operator is known, and counts as no work."""
-    return 0
-
-
-def per_input(op: Observed) -> int:
-    """Return 1 for each input element."""
-    return op.figures.input_elements
-
-
-def per_output(op: Observed) -> int:
-    """Return 1 for each output element."""
-    return op.figures.output_elements
-
-
-def is_affine(op: Observed) -> bool:
-    """Return True for a norm with a weight."""
-    # A functional call does not say; nearly all pass a weight.
-    return not isinstance(op.module, _NORMS) or op.module.weight is not None
-
-
-def statistics_norm(op: Observed) -> int:
-    """Return 5 for each element, 4 without a weight: mean, variance and the rest, roughly."""
-    return op.figures.input_elements * (5 if is_affine(op) else 4)
-
-
-def batch_norm(op: Observed) -> int:
-    """Return 2 for each element, 1 without a weight; with the batch's own statistics, the count of other norms."""
-    # roofprof counts 2 for each element where the statistics are given, and more where the op computes them.
-    if op.figures.flops > 2 * op.figures.input_elements:
-        return statistics_norm(op)
-    return op.figures.input_elements * (2 if is_affine(op) else 1)
-
-
-def relu6(op: Observed) -> int:
-    """Return 1 for each input element of a ReLU6, which inherits from Hardtanh; 0 for any other Hardtanh."""
-    return per_input(op) if isinstance(op.module, nn.ReLU6) else 0
-
-
-def elementwise(op: Observed) -> int:
-    """Return 1 for each output element; 0 for integers, and for a dropout layer's product with its mask."""
-    if not op.figures.flops or isinstance(op.module, nn.modules.dropout._DropoutNd):
-        return 0
-    return per_output(op)
-
-
-class Recurrence(NamedTuple):
-    """The sizes of recurrent layers and cells that three tools share, for all work but the matrix products."""
-
-    units: int  # hidden units x steps x samples x layers x directions
-    gates: int
-    others: int  # sums of the two products, and element-wise products and sums, for each unit
-    bias: bool
-
-
-_RECURRENT = {"rnn_tanh": (1, 1), "rnn_relu": (1, 1), "gru": (3, 7), "lstm": (4, 10)}
-RECURRENT = (*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT))
-
-
-def recurrence(op: Observed) -> Recurrence:
-    """Return the sizes of an operator of :data:`RECURRENT`; without its module they are unknown, and units are 0."""
-    input_size, hidden_size = (int(getattr(op.module, name, 0)) for name in ("input_size", "hidden_size"))
-    gates, others = _RECURRENT[op.operator.removeprefix("aten::").removesuffix("_cell")]
-    cells = getattr(op.module, "num_layers", 1) * (2 if getattr(op.module, "bidirectional", False) else 1)
-    steps = op.figures.input_elements // input_size if input_size else 0
-    return Recurrence(steps * cells * hidden_size, gates, others, bool(getattr(op.module, "bias", False)))
-
-
-# ---- the counts of modules in another tool's convention, the sums over subtrees, and a model printed with them
-
-_PATHS_OUTSIDE = ("(outside)", "(optimizer)")
+from roofprof.compat._call import Around, global_hooks, named_places
+from roofprof.compat._conventions import Handle, Observed
 
 
 class ModuleFigures:
     """One number for each module object: a module that is used in two places has the calls of both.
+
+    The modules are those before the calls, which may replace, delete or add some: a report has rows of these.
 
     ignored: exact types whose own work counts for the module above them, or for nobody with ``leave_out``.
     """
@@ -135,18 +28,18 @@ class ModuleFigures:
     def __init__(
         self, model: nn.Module, ignored: Collection[type[nn.Module]] | None = None, *, leave_out: bool = False
     ) -> None:
-        self._ignored = frozenset(ignored or ())
-        self._leave_out = leave_out
-        self._own: Counter[int] = Counter()  # by id of the module
-        self.replaced: dict[int, int] = {}  # by id: the count that replaces that of the subtree
-        self.tree = TreeBefore(model)
+        self._ignored, self._leave_out = frozenset(ignored or ()), leave_out
+        self.own: Counter[int] = Counter()  # by id of the module, without the modules below it
+        self.replaced: dict[int, float] = {}  # by id: the count that replaces that of the subtree
+        self._places = dict(named_places(model))
+        self._children = {id(module): dict(module.named_children()) for module in self._places.values()}
 
-    def add(self, report: roofprof.Report, convention: Handle) -> None:
-        """Add the forward's ops in the model by ``convention``, which gets the calls of one op and dtype at a time."""
-        places = self.tree.places
+    def add(self, report: roofprof.Report, convention: Handle, *, forward_alone: bool = True) -> None:
+        """Add the ops in the model, or those of the forward; a convention gets all calls of one op at a time."""
+        places = self._places
         for group in report.group("phase", "module", "op", "dtype"):
             phase, path, operator, _ = group.keys
-            if phase != "forward" or path.startswith(_PATHS_OUTSIDE):
+            if (forward_alone and phase != "forward") or path.startswith(("(outside)", "(optimizer)")):
                 continue
             while path not in places:  # a region's row
                 path = path.rpartition(".")[0]
@@ -154,11 +47,32 @@ class ModuleFigures:
             while path and type(places[path]) in self._ignored and not self._leave_out:
                 path = path.rpartition(".")[0]
             if type(places[path]) not in self._ignored:
-                self._own[id(places[path])] += amount  # type: ignore[assignment]
+                self.own[id(places[path])] += amount  # type: ignore[assignment]
 
-    def own(self, module: nn.Module) -> int:
-        """Return the count of the module itself, without the modules below it."""
-        return self._own[id(module)]
+    def by_rules(
+        self, rules: Mapping[type[nn.Module], Callable[..., None]], counters: Callable[[nn.Module], dict[str, Any]]
+    ) -> Around:
+        """While in here, let the user's rule ``f(module, inputs, output)`` for a module's exact type count its calls.
+
+        counters: the attributes that a module has for as long as its rule runs, which adds to the first one.
+        """
+        members = {id(module) for module in self._places.values() if type(module) in rules}
+
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            if id(module) in members and type(module) not in self._ignored:
+                own, values = vars(module), counters(module)
+                before = {name: own[name] for name in values if name in own}
+                own.update(values)
+                try:
+                    rules[type(module)](module, (*args, *kwargs.values()), output)
+                    count = float(own[next(iter(values))])  # a number, or a tensor of one
+                finally:
+                    for name in values:
+                        own.pop(name, None)
+                    own.update(before)
+                self.replaced[id(module)] = self.replaced.get(id(module), 0) + count
+
+        return global_hooks(None, after) if members else contextlib.nullcontext()
 
     def of(self, module: nn.Module, share: Callable[[nn.Module], float] | None = None) -> int:
         """Return the sum over a module and all modules below it, each once; of each only its ``share``, if given."""
@@ -170,36 +84,37 @@ class ModuleFigures:
         seen.add(id(module))
         if id(module) in self.replaced:
             return self.replaced[id(module)]
-        own = self._own[id(module)]
-        return (own * share(module) if share and own else own) + sum(
-            self._sum(child, share, seen) for child in self.tree.children(module).values()
-        )
+        own = self.own[id(module)]
+        below = self.children(module).values()
+        return own * (share(module) if share and own else 1) + sum(self._sum(child, share, seen) for child in below)
+
+    def children(self, module: nn.Module) -> dict[str, nn.Module]:
+        """Return the modules that were directly inside by name, and after them what was added under other names."""
+        before = self._children.get(id(module), {})
+        return before | {name: child for name, child in module.named_children() if name not in before}
+
+    def parameters(self, module: nn.Module, *, trainable: bool = False) -> int:
+        """Return the number of elements of the subtree's parameters, each once."""
+        found, seen, pending = dict[int, nn.Parameter](), set[int](), [module]
+        while pending:
+            one = pending.pop()
+            if id(one) not in seen:
+                seen.add(id(one))
+                found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
+                pending += self.children(one).values()
+        return elements(one for one in found.values() if one.requires_grad or not trainable)
 
 
-def printed(model: nn.Module, facts: Callable[[nn.Module], list[str]], *, keep_empty: bool = False) -> str:
-    """Return ``str(model)`` with ``facts`` before each module's text; keep_empty: a comma even if it is empty."""
-
-    def described(module: nn.Module, original: Callable[[], str]) -> str:
-        own = original()
-        return ", ".join([*facts(module), *([own] if own or keep_empty else [])])
-
-    with contextlib.ExitStack() as stack:
-        for module in model.modules():
-            stack.enter_context(attributes(module, extra_repr=functools.partial(described, module, module.extra_repr)))
-        return str(model)
-
-
-def trainable_parameters(of: nn.Module | Iterable[nn.Parameter]) -> int:
-    """Return the number of elements of trainable parameters, of a module each once."""
-    parameters = of.parameters() if isinstance(of, nn.Module) else of
-    return sum(one.numel() for one in parameters if one.requires_grad and not nn.parameter.is_lazy(one))
-
-
-# ---- the time that each module's forward takes by the host's clock; the clock waits for the device at both ends
+def elements(parameters: Iterable[nn.Parameter]) -> int:
+    """Return the number of elements of parameters that have their sizes."""
+    return sum(0 if nn.parameter.is_lazy(one) else one.numel() for one in parameters)
 
 
 class ForwardClocks:
-    """Seconds of each module's calls, added up; calls that a running backward makes again are left out."""
+    """Seconds of each module's calls, added up; calls that a running backward makes again are left out.
+
+    The clock is the host's, and waits for the device at both ends.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self._members = {id(module) for module in model.modules()}
@@ -213,28 +128,23 @@ class ForwardClocks:
             return self._seconds[id(module)]
         return sum(map(self.of, module.children()))
 
-    @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Around:
         """Time the calls in here, by global hooks, so that no module gets a hook."""
-        try:
-            with global_hooks(self._begin, self._end, always_call=True):
-                yield
-        finally:
-            self._begun.clear()
+        self._begun.clear()
+        return global_hooks(self._begin, self._end, always_call=True)
+
+    def _now(self) -> float:
+        for device in self._devices:
+            getattr(torch, device).synchronize()
+        return time.perf_counter()
 
     def _begin(self, module: nn.Module, _: Any) -> None:
         if id(module) in self._members and torch._C._current_graph_task_id() == -1:
-            self._wait()
-            self._begun.setdefault((threading.get_ident(), id(module)), []).append(time.perf_counter())
+            self._begun.setdefault((threading.get_ident(), id(module)), []).append(self._now())
 
-    def _end(self, module: nn.Module, _: Any, __: Any) -> None:
+    def _end(self, module: nn.Module, *_: Any) -> None:
         begun = self._begun.get((threading.get_ident(), id(module)))
         if begun and torch._C._current_graph_task_id() == -1:
-            self._wait()
-            seconds = time.perf_counter() - begun.pop()
+            seconds = self._now() - begun.pop()
             if not begun:  # a call inside a call of the same module is part of it
                 self._seconds[id(module)] += seconds  # type: ignore[assignment]
-
-    def _wait(self) -> None:
-        for device in self._devices:
-            getattr(torch, device).synchronize()

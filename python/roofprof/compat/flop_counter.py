@@ -1,14 +1,8 @@
 """``torch.utils.flop_counter`` on roofprof's observer: ``from roofprof.compat.flop_counter import FlopCounterMode``.
 
 The convention is torch's: 2 FLOPs for each multiply-accumulate of products, convolutions and attention, nothing for all
-else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). docs/compat.md lists what differs.
-
-You can read figures inside the block, as with torch. A backward after that is in "Global" alone if its forward ran
-before; so is a backward through a module that was made after the first call of a model.
-
-All that roofprof counts inside the block (``roofprof.count``, ``profile``, ``with prof:``, another FlopCounterMode) is
-counted here too; a block without a model counts in "Global" alone. ``profile`` makes several calls: one of them counts
-here. Other threads are not counted, as with torch: each may open its own counter.
+else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). docs/compat.md lists what differs,
+and what a block counts of other blocks inside it, of backwards and of other threads.
 """
 
 from __future__ import annotations
@@ -18,9 +12,8 @@ import gc
 import sys
 import threading
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,7 +23,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import register_flop_formula
 
 import roofprof
-from roofprof.compat._call import global_hooks, named_places
+from roofprof.compat._call import Around, global_hooks, named_places
+from roofprof.compat._table import share, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,13 +40,6 @@ class _Together(torch.nn.Module):
     """All modules that may run, as one model."""
 
 
-class _Open(threading.local):
-    """The modules whose calls are under way on this thread, outer before inner."""
-
-    def __init__(self) -> None:
-        self.modules: list[torch.nn.Module] = []
-
-
 class _ModulesSeen:
     """Names the modules of a block, and puts all of them into one tree."""
 
@@ -60,80 +47,63 @@ class _ModulesSeen:
         self._names: dict[int, str] = {}
         self._named_below: dict[int, torch.nn.Module] = {}  # kept alive, as names go by identity
         self._called: set[int] = set()
-        self._together: _Together | None = None
         self._places: dict[str, torch.nn.Module] = {}
         self._in_tree: set[int] = set()
-        self._open = _Open()
+        self._open: defaultdict[int, list[torch.nn.Module]] = defaultdict(list)  # by thread, outer before inner
         self._thread = threading.get_ident()
+        self.together: _Together | None = None  # a module that contains every module with a place
 
-    def watching(self, unknown: Callable[[torch.nn.Module, Any], None]) -> contextlib.AbstractContextManager[None]:
+    def watching(self, unknown: Callable[[torch.nn.Module, Any], None]) -> Around:
         """Name the called modules; ``unknown`` is called for one without a place that begins on this thread."""
 
         def before(module: torch.nn.Module, args: Any) -> None:
             self._called.add(id(module))
-            self._open.modules.append(module)
-            if len(self._open.modules) == 1:
+            thread = threading.get_ident()
+            self._open[thread].append(module)
+            if len(self._open[thread]) == 1:
                 self._name(module)
-                if id(module) not in self._in_tree and threading.get_ident() == self._thread:
+                if id(module) not in self._in_tree and thread == self._thread:
                     unknown(module, args)
 
         def after(*_: Any) -> None:
-            del self._open.modules[-1:]
+            del self._open[threading.get_ident()][-1:]
 
         return global_hooks(before, after, always_call=True)
 
     def _name(self, module: torch.nn.Module) -> None:
         name = self._names.setdefault(id(module), type(module).__name__)
-        if id(module) in self._named_below:
-            return
-        self._named_below[id(module)] = module
-        for child_name, child in module.named_children():
-            self._names[id(child)] = f"{name}.{child_name}"
-            self._name(child)
+        if id(module) not in self._named_below:
+            self._named_below[id(module)] = module
+            for child_name, child in module.named_children():
+                self._names[id(child)] = f"{name}.{child_name}"
+                self._name(child)
 
     def discover(self, called: torch.nn.Module) -> None:
-        """Give a place to ``called`` and to all other modules of the process: a backward may run through them, too.
-
-        torch.fx graphs get one only if they are called; in a process with very many modules, no others get one.
-        """
-        self._together = None
+        """Give a place to ``called`` and, but for very many, to all other modules: a backward may run through them."""
+        self.together = None
         roots = {id(root): root for root in _roots()}
         if sum(1 for root in roots.values() for _ in root.modules()) > _MOST:
             roots = {id(root): root for root in roots.values() if any(called is one for one in root.modules())}
-        below = {id(module) for root in roots.values() for module in root.modules()}
-        if id(called) not in below:  # its parents are each other's children
-            roots[id(called)] = called
-        self._together = _Together()
+        if not any(called is one for root in roots.values() for one in root.modules()):
+            roots[id(called)] = called  # its parents are each other's children
+        self.together = _Together()
         for number, root in enumerate(roots.values()):
-            self._together.add_module(str(number), root)
-        self._places = dict(named_places(self._together))
+            self.together.add_module(str(number), root)
+        self._places = dict(named_places(self.together))
         self._in_tree = {id(module) for module in self._places.values()}
 
-    def together(self) -> torch.nn.Module | None:
-        """Return one module that contains every module with a place; None before any has one."""
-        return self._together
-
-    def names_open(self) -> Iterator[str]:
-        """Yield the names of the modules whose calls are under way on this thread."""
-        for module in self._open.modules:
-            if id(module) in self._names:
-                yield self._names[id(module)]
+    def names_open(self) -> list[str]:
+        """Return the names of the modules whose calls are under way on this thread."""
+        return [self._names[id(one)] for one in self._open[threading.get_ident()] if id(one) in self._names]
 
     def names_above(self, path: str, places: Mapping[str, torch.nn.Module] | None = None) -> Iterator[str]:
-        """Yield the names of the module at a path and of those around it, as far as they were called.
-
-        places: modules by path, those of another model than :meth:`together`.
-        """
+        """Yield the names of the module at a path of ``places`` and of those around it, as far as they were called."""
         places = self._places if places is None else places
         parts = path.split(".") if path else []
-        if parts and parts[0] not in places:
-            return
-        for end in range(len(parts) + 1):
+        for end in range(len(parts) + 1 if not parts or parts[0] in places else 0):
             module = places.get(".".join(parts[:end]))
-            if module is None or id(module) not in self._names:
-                continue
             # Lists have no row; modules in TorchScript run without being called from here.
-            if id(module) in self._called or isinstance(module, torch.jit.ScriptModule):
+            if id(module) in self._names and (id(module) in self._called or isinstance(module, torch.jit.ScriptModule)):
                 yield self._names[id(module)]
 
 
@@ -141,33 +111,27 @@ def _roots() -> list[torch.nn.Module]:
     """Return every module that is in no other one."""
     # Ask type(), not isinstance: isinstance asks objects for their __class__, which some compute.
     found = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
-    modules = [each for each in found if not issubclass(type(each), (_Together, GraphModule)) and _is_made(each)]
+    names = ("_modules", "_parameters", "_buffers")  # a constructor may not have called nn.Module's yet
+    found = [each for each in found if not issubclass(type(each), (_Together, GraphModule))]
+    modules = [each for each in found if all(hasattr(each, name) for name in names)]
     inside = {id(child) for module in modules for child in module._modules.values() if child is not None}
     return [module for module in modules if id(module) not in inside]
 
 
-def _is_made(module: torch.nn.Module) -> bool:
-    """Return True when the module's constructor has called nn.Module's."""
-    return all(hasattr(module, name) for name in ("_modules", "_parameters", "_buffers"))
-
-
 # ---- operators as torch's FLOP counter sees them: below autograd, by packet, some with a formula of the user's own
-
-_Formula = Callable[..., Any]
 
 _FORMULA = " (formula)"  # after the name of an operator: what a formula declared for it
 
 
 class _OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Runs every op below autograd, where it is observed, and calls the formulas.
+    """Runs every op below autograd, where it is observed, and declares the formulas' results as work.
 
-    A formula's result is declared as work. While another profiler observes, which must not get it, it goes to
-    ``self.instead``.
+    While another profiler observes, which must not get them, they go to ``self.instead``.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, formulas: Mapping[Any, _Formula]) -> None:
+    def __init__(self, formulas: Mapping[Any, Callable[..., Any]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._formulas = formulas
         self.instead: Callable[[Any, Any], None] | None = None
@@ -178,15 +142,13 @@ class _OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         packet = getattr(func, "_overloadpacket", func)
         formula = self._formulas.get(packet)
-        if formula is not None and self.instead is not None:
-            result = func(*args, **kwargs)
-            self.instead(packet, formula(*args, **kwargs, out_val=result))
-            return result
         if formula is not None:
-            name = _operator_name(packet)
-            with roofprof.work(name + _FORMULA):  # the formula stands for the work inside
+            name = _operator_name(packet) + _FORMULA
+            # The formula stands for the work inside.
+            with contextlib.nullcontext() if self.instead else roofprof.work(name):
                 result = func(*args, **kwargs)
-            roofprof.work(name + _FORMULA, flops=formula(*args, **kwargs, out_val=result))
+            flops = formula(*args, **kwargs, out_val=result)
+            self.instead(packet, flops) if self.instead else roofprof.work(name, flops=flops)
             return result
         if isinstance(func, torch._ops.OpOverload) and func is not torch.ops.prim.device.default:
             with self:  # in inference mode composite ops come whole
@@ -196,24 +158,22 @@ class _OpsBelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **kwargs)
 
 
-def _user_formulas(custom_mapping: Mapping[Any, _Formula]) -> dict[Any, _Formula]:
+def _user_formulas(custom_mapping: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     """Return the user's formulas by operator: registered ones (``register_flop_formula``) and ``custom_mapping``."""
     registered = {
         key: formula
         for key, formula in torchs.flop_registry.items()
         if getattr(formula, "__module__", None) != torchs.__name__
     }
-    given = {
+    return registered | {
         key: formula if getattr(formula, "_get_raw", False) else torchs.shape_wrapper(formula)  # type: ignore[no-untyped-call]
         for key, formula in custom_mapping.items()
     }
-    return registered | given
 
 
 def _operator_name(key: Any) -> str:
     """Return the name that reports have for an operator: "aten::mm"."""
-    name: str = getattr(key, "_qualified_op_name", None) or getattr(key, "__name__", None) or str(key)
-    return name
+    return str(getattr(key, "_qualified_op_name", None) or getattr(key, "__name__", None) or key)
 
 
 def _operator_key(name: str) -> Any:
@@ -225,57 +185,7 @@ def _operator_key(name: str) -> Any:
         return name
 
 
-def _from_formula(operator: str) -> tuple[bool, str]:
-    """Split an operator's name: True where a formula declared its work, and the operator's own name."""
-    return operator.endswith(_FORMULA), operator.removesuffix(_FORMULA)
-
-
-# ---- the _table that torch's FLOP counter prints
-
-_LETTERS = ("", "K", "M", "B", "T")
-_HEADER = ("Module", "FLOP", "% Total")
-
-_Line = tuple[str, str, str]
-
-
-def _table(counts: Mapping[str, Mapping[Any, int]], depth: int | None) -> str:
-    """Return a line for each module down to ``depth``, sorted by name, and below it one for each of its operators.
-
-    "Global" has lines only where no module has all of it. All figures have the letter that suits the total.
-    """
-    total = sum(counts.get("Global", {}).values())
-    # Up to four digits before the point: 1001M, not 1.001B.
-    scale = max(0, min(len(_LETTERS) - 1, (len(str(total)) - 2) // 3))
-
-    def lines(name: str, indent: int) -> list[_Line]:
-        return [_line(" " * indent + name, sum(counts[name].values()), total, scale)] + [
-            _line(" " * indent + f" - {key}", flops, total, scale) for key, flops in counts[name].items()
-        ]
-
-    modules = [name for name in sorted(counts) if name != "Global"]
-    shown = [name for name in modules if depth is None or name.count(".") < depth]
-    rows = [line for name in shown for line in lines(name, name.count("."))]
-    if "Global" in counts and not any(sum(counts[name].values()) >= total for name in shown):
-        rows = lines("Global", 0) + [(f" {name}", flops, share) for name, flops, share in rows]
-    return _laid_out(rows or [("Global", "0", "0%")])
-
-
-def _line(name: str, flops: int, total: int, scale: int) -> _Line:
-    amount = f"{flops / 1000**scale:.3f}{_LETTERS[scale]}" if scale else str(flops)
-    return name, amount, f"{flops / total:.2%}" if total else "0%"
-
-
-def _laid_out(rows: list[_Line]) -> str:
-    # The layout is tabulate's.
-    widths = [max(len(title) + 2, *(len(row[column]) for row in rows)) for column, title in enumerate(_HEADER)]
-    rule = "  ".join("-" * width for width in widths)
-
-    def text(row: _Line) -> str:
-        first, *numbers = row
-        return "  ".join([first.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
-
-    return "\n".join([text(_HEADER), rule, *map(text, rows)])
-
+# ---- the block
 
 FlopCounts = dict[str, dict[Any, int]]
 
@@ -285,18 +195,16 @@ _OPEN = threading.local()  # .blocks: this thread's, outer before inner
 class _Observer(roofprof.RooflineProfiler):
     """The observer of a FlopCounterMode. Other observers make way by :meth:`FlopCounterMode._alone`."""
 
-    def _turn(self) -> contextlib.AbstractContextManager[None]:
+    def _turn(self) -> Around:
         return contextlib.nullcontext()
 
 
 class FlopCounterMode:
     """Counts the FLOPs of what runs inside the block, forward and backward, by module and operator.
 
-    mods: not needed, as in torch; it warns.
-    depth: how deep the printed _table goes, None for all of it; display: print it at the end of the block.
     custom_mapping: by operator (``torch.ops.aten.mm``) a function of the call's arguments, with shapes in place of
         tensors, and ``out_shape``, that returns its FLOPs; it replaces what the operator would count.
-    skip_unsupported: nothing has to be skipped here; :meth:`get_unsupported_ops` lists ops without a known cost anyway.
+    skip_unsupported: changes nothing; :meth:`get_unsupported_ops` lists ops without a known cost.
     """
 
     def __init__(
@@ -309,15 +217,13 @@ class FlopCounterMode:
     ) -> None:
         if mods is not None:
             warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
-        self.depth = depth
-        self.display = display
-        self.skip_unsupported = skip_unsupported
+        self.depth, self.display, self.skip_unsupported = depth, display, skip_unsupported
         self._formulas = _user_formulas(custom_mapping or {})
         self._counts: FlopCounts = {}
         self._unsupported: Counter[str] = Counter()
         self._block: contextlib.ExitStack | None = None  # while it is open
         self._modules = _ModulesSeen()
-        self._ops: _OpsBelowAutograd | None = None
+        self._ops = _OpsBelowAutograd(self._formulas)
         self._guest: roofprof.RooflineProfiler | None = None  # what observes meanwhile
         self._profiler: _Observer | None = None
 
@@ -346,27 +252,33 @@ class FlopCounterMode:
 
     def get_table(self, depth: int | None = None) -> str:
         """Return the figures as text: modules down to ``depth`` (None: the constructor's), and their operators."""
-        return _table(self.flop_counts, self.depth if depth is None else depth)
+        depth, total, lines = self.depth if depth is None else depth, self.get_total_flops(), []
+        for name in sorted(self._counts, key=lambda name: (name != "Global", name)):
+            level = name.count(".")
+            if depth is None or level < depth:
+                own = {
+                    name: sum(self._counts[name].values()),
+                    **{f" - {key}": n for key, n in self._counts[name].items()},
+                }
+                lines += [(level, (key, n, share(n, total))) for key, n in own.items()]
+        return shown(("Module", "FLOP", "% Total"), lines or [(0, ("Global", 0, "0%"))])
 
     # ---- the block
 
     def __enter__(self) -> Self:
         if self._block is not None:
             raise RuntimeError("this FlopCounterMode is open already: use another one for a block inside its block")
-        self._counts, self._unsupported = {}, Counter()
-        self._modules = _ModulesSeen()
+        self._counts, self._unsupported, self._modules = {}, Counter(), _ModulesSeen()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._alone())
             self._open()
             stack.callback(self._close)
             stack.enter_context(self._modules.watching(self._include))
-            self._ops = stack.enter_context(_OpsBelowAutograd(self._formulas))
+            stack.enter_context(self._ops)
             self._block = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._block is None:
             raise RuntimeError("this FlopCounterMode is not open")
         block, self._block = self._block, None
@@ -390,45 +302,42 @@ class FlopCounterMode:
                 blocks.remove(self)
 
     @contextlib.contextmanager
-    def _waiting(self, inner: FlopCounterMode) -> Iterator[None]:
-        self._pause()
+    def _pausing(self) -> Iterator[None]:
+        self._close()
+        self._ops.instead = self._count_formula
         try:
             yield
         finally:
-            for module, counts in inner._counts.items():
-                for key, flops in counts.items():
-                    if key not in self._formulas:  # which were asked here too
-                        self._count(module, key, flops)
-            self._unsupported += inner._unsupported
-            self._resume()
+            self._ops.instead = None
+            self._open()
+
+    @contextlib.contextmanager
+    def _waiting(self, inner: FlopCounterMode) -> Iterator[None]:
+        with self._pausing():
+            try:
+                yield
+            finally:
+                for module, counts in inner._counts.items():
+                    for key, flops in counts.items():
+                        self._count(module, key, 0 if key in self._formulas else flops)  # which were asked here too
+                self._unsupported += inner._unsupported
 
     @contextlib.contextmanager
     def _make_way(self, profiler: roofprof.RooflineProfiler) -> Iterator[None]:
         """Wait while a profiler of the user's observes inside this block, and count the work in its report."""
         blocks: list[FlopCounterMode] = list(_OPEN.blocks)
-        self._pause()
-        for block in blocks:
-            block._guest = profiler
-        try:
-            yield
-        finally:
+        with self._pausing():
             for block in blocks:
-                block._guest = None
+                block._guest = profiler
             try:
-                if profiler._run.counted:
-                    self._add(profiler.report(), _modules_by_path(profiler))
+                yield
             finally:
-                self._resume()
-
-    def _pause(self) -> None:
-        assert self._ops is not None
-        self._close()
-        self._ops.instead = self._count_formula
-
-    def _resume(self) -> None:
-        assert self._ops is not None
-        self._ops.instead = None
-        self._open()
+                for block in blocks:
+                    block._guest = None
+                if profiler._run.counted:
+                    tree = profiler._tree
+                    by_path = zip((facts["path"] for facts in tree.modules), tree.objects, strict=True)
+                    self._add(profiler.report(), {path: module for path, module in by_path if module is not None})
 
     def _count_formula(self, key: Any, flops: Any) -> None:
         """Count a formula's FLOPs of a call that another profiler observes."""
@@ -438,7 +347,7 @@ class FlopCounterMode:
 
     def _open(self) -> None:
         # Observe the host's ops alone: nothing here is a time, so no GPU needs to be traced.
-        profiler = _Observer(self._modules.together(), device="cpu", counters="off", ceilings=roofprof.Ceilings())
+        profiler = _Observer(self._modules.together, device="cpu", counters="off", ceilings=roofprof.Ceilings())
         profiler.__enter__()
         self._profiler = profiler
 
@@ -455,26 +364,20 @@ class FlopCounterMode:
 
     def _include(self, module: torch.nn.Module, args: Any) -> None:
         """Observe the call of a module that has no place yet, and all modules that exist now."""
-        if self._profiler is None:  # another one observes
-            return
-        self._close()
-        self._modules.discover(module)
-        self._open()
-        # This call's hooks were chosen before the new block added its own.
-        assert self._profiler is not None
-        self._profiler._observer.session.enter_hook(module, args)
+        if self._profiler is not None:  # else another one observes
+            self._close()
+            self._modules.discover(module)
+            self._open()
+            # This call's hooks were chosen before the new block added its own.
+            self._profiler._observer.session.enter_hook(module, args)
 
     def _add(self, report: roofprof.Report, places: Mapping[str, torch.nn.Module] | None = None) -> None:
-        """Count a report's work. places: the modules by path, if its model is not ``self._modules.together()``."""
-        around = () if places is None else tuple(self._modules.names_open())
+        """Count a report's work. places: the modules by path, if its model is not ``self._modules.together``."""
+        around = () if places is None else self._modules.names_open()
         for group in report.group("module", "op"):
             path, operator = group.keys
-            formulas, name = _from_formula(operator)
-            key = _operator_key(name)
-            replaced = key in self._formulas and not formulas
-            flops = group.flops if formulas else 0 if replaced else 2 * group.macs
-            if not flops:
-                continue
+            key = _operator_key(operator.removesuffix(_FORMULA))
+            flops = group.flops if operator.endswith(_FORMULA) else 0 if key in self._formulas else 2 * group.macs
             for module in dict.fromkeys(("Global", *around, *self._modules.names_above(path, places))):
                 self._count(module, key, flops)
         for op in report.coverage.uncosted_ops:
@@ -482,12 +385,6 @@ class FlopCounterMode:
                 self._unsupported[op.op] += op.calls
 
     def _count(self, module: str, key: Any, flops: int) -> None:
-        counts = self._counts.setdefault(module, {})
-        counts[key] = counts.get(key, 0) + flops
-
-
-def _modules_by_path(profiler: roofprof.RooflineProfiler) -> dict[str, torch.nn.Module]:
-    tree = profiler._tree
-    return {
-        facts["path"]: module for facts, module in zip(tree.modules, tree.objects, strict=True) if module is not None
-    }
+        if flops:
+            counts = self._counts.setdefault(module, {})
+            counts[key] = counts.get(key, 0) + flops

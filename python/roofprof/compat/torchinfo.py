@@ -7,45 +7,141 @@ is called several times, its lines share the work by the sizes of their outputs.
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves, tree_map
 
-import roofprof
-from roofprof.compat._call import in_mode, random_tensor, require_module, undone, unfused, warn_once
-from roofprof.compat._torchinfo import (
-    Calls,
-    ColumnSettings,
-    FormattingOptions,
-    LayerInfo,
-    Mode,
-    ModelStatistics,
-    RowSettings,
-    Units,
-    Verbosity,
-)
+from roofprof.compat import _call
+from roofprof.compat._layers import Calls, LayerInfo
+from roofprof.compat._table import Line, share, shown
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "ColumnSettings",
-    "LayerInfo",
-    "Mode",
-    "ModelStatistics",
-    "RowSettings",
-    "Units",
-    "Verbosity",
-    "clear_cached_forward_pass",
-    "summary",
-]
+__all__ = ["ColumnSettings", "LayerInfo", "Mode", "ModelStatistics", "RowSettings", "Units", "Verbosity"]
+__all__ += ["clear_cached_forward_pass", "summary"]
 
-_OF_A_CALL = {ColumnSettings.INPUT_SIZE, ColumnSettings.OUTPUT_SIZE, ColumnSettings.MULT_ADDS}
+Mode = Enum("Mode", {"TRAIN": "train", "EVAL": "eval"}, type=str)
+Units = Enum("Units", {"AUTO": "auto", "MEGABYTES": "M", "GIGABYTES": "G", "TERABYTES": "T", "NONE": ""}, type=str)
+Verbosity = IntEnum("Verbosity", ["QUIET", "DEFAULT", "VERBOSE"], start=0)
+
+
+class RowSettings(str, Enum):
+    """The settings of a line's name."""
+
+    DEPTH = "depth"
+    VAR_NAMES = "var_names"
+    ASCII_ONLY = "ascii_only"
+    HIDE_RECURSIVE_LAYERS = "hide_recursive_layers"
+
+
+class ColumnSettings(str, Enum):
+    """The columns."""
+
+    KERNEL_SIZE = "kernel_size"
+    INPUT_SIZE = "input_size"
+    OUTPUT_SIZE = "output_size"
+    NUM_PARAMS = "num_params"
+    PARAMS_PERCENT = "params_percent"
+    MULT_ADDS = "mult_adds"
+    TRAINABLE = "trainable"
+
+
+_HEADINGS = ("Kernel Shape", "Input Shape", "Output Shape", "Param #", "Param %", "Mult-Adds", "Trainable")
 _cached: dict[str, list[LayerInfo]] = {}
+
+
+@dataclass
+class _Formatting:
+    """What a table shows; users may change it before they print it again."""
+
+    max_depth: int
+    verbose: int
+    col_names: tuple[ColumnSettings, ...]
+    col_width: int
+    row_settings: set[RowSettings]
+
+    def lines(self, layers: list[LayerInfo], total_params: int) -> Iterator[Line]:
+        settings = {setting.value for setting in self.row_settings}
+        for layer in layers:
+            if layer.depth > self.max_depth or (layer.is_recursive and "hide_recursive_layers" in settings):
+                continue
+            last = layer.depth == self.max_depth
+            params = layer.num_params if last or layer.is_leaf_layer else layer.leftover_params()
+            cells = {
+                "kernel_size": layer.kernel_size or "--",
+                "input_size": layer.input_size or "--",
+                "output_size": layer.output_size or "--",
+                "num_params": "(recursive)" if layer.is_recursive else params,
+                "params_percent": "(recursive)" if layer.is_recursive else share(params, total_params),
+                "mult_adds": layer.macs + (sum(below.macs for below in layer.children) if last else 0),
+                "trainable": layer.trainable,
+            }
+            name = layer.class_name + (f" ({layer.var_name})" if "var_names" in settings else "")
+            name += f": {layer.depth}-{layer.depth_index}" if "depth" in settings and layer.depth else ""
+            yield layer.depth, (name, *(cells[column.value] for column in self.col_names))
+            for inner, texts in layer.inner_layers.items() if self.verbose == 2 else ():
+                yield layer.depth + 1, (inner, *(texts.get(column.value, "") for column in self.col_names))
+
+
+class ModelStatistics:
+    """The result of :func:`roofprof.compat.torchinfo.summary`: the lines, their sums, and the table by ``str()``.
+
+    total_params, trainable_params: distinct ones of the model. total_mult_adds: of all lines. total_input,
+    total_output_bytes, total_param_bytes: bytes; outputs are twice those of the layers with parameters.
+    """
+
+    def __init__(
+        self, summary_list: list[LayerInfo], input_size: Any, total_input_size: int, formatting: _Formatting
+    ) -> None:
+        self.summary_list, self.input_size, self.formatting = summary_list, input_size, formatting
+        self.total_input = total_input_size
+        self.total_params = summary_list[0].num_params
+        self.trainable_params = summary_list[0].trainable_params
+        self.total_param_bytes = summary_list[0].param_bytes
+        self.total_mult_adds = sum(line.macs for line in summary_list)
+        with_params = [line for line in summary_list if line.is_leaf_layer and line.num_params > 0]
+        self.total_output_bytes = 2 * sum(line.output_bytes for line in with_params)
+
+    @staticmethod
+    def to_megabytes(num: int) -> float:
+        """Return bytes in megabytes."""
+        return num / 1e6
+
+    @staticmethod
+    def float_to_megabytes(num: int) -> float:
+        """Return the megabytes of so many floats of 4 bytes."""
+        return num * 4 / 1e6
+
+    @staticmethod
+    def to_readable(num: int, units: Units = Units.AUTO) -> tuple[Units, float]:
+        """Return a unit and the number in it."""
+        factors = {Units.TERABYTES: 1e12, Units.GIGABYTES: 1e9, Units.MEGABYTES: 1e6, Units.NONE: 1}
+        if units == Units.AUTO:
+            units = next((unit for unit, factor in factors.items() if num >= factor > 1), Units.MEGABYTES)
+        return units, num / factors[units]
+
+    def __repr__(self) -> str:
+        facts: dict[str, Any] = {"Total params": self.total_params, "Trainable params": self.trainable_params}
+        facts["Non-trainable params"] = self.total_params - self.trainable_params
+        if self.input_size:
+            sizes = {"Input size": self.total_input, "Forward/backward pass size": self.total_output_bytes}
+            sizes["Params size"] = self.total_param_bytes
+            sizes["Estimated Total Size"] = sum(sizes.values())
+            facts["Total mult-adds"] = self.total_mult_adds
+            facts |= {f"{name} (MB)": f"{self.to_megabytes(size):0.2f}" for name, size in sizes.items()}
+        settings = self.formatting.row_settings
+        title = "Layer (type" + (" (var_name)" if RowSettings.VAR_NAMES in settings else "")
+        title += ":depth-idx)" if RowSettings.DEPTH in settings else ")"
+        columns = (title, *(_HEADINGS[list(ColumnSettings).index(one)] for one in self.formatting.col_names))
+        return shown(columns, self.formatting.lines(self.summary_list, self.total_params), facts)
 
 
 def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
@@ -69,32 +165,27 @@ def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
     input_size: the shape of the input, or a list of shapes; random tensors of ``dtypes`` (float32) are made.
     input_data: a tensor or an array, a list or tuple of positional arguments, a dict of keyword arguments (a dict that
         is the only argument stands in a list). Without either nothing is called: names and parameters alone.
-    batch_dim: where a batch dimension of 1 is put into ``input_size``.
-    cache_forward_pass: keep the call's lines by the name of the model's class, and use them again.
-    col_names: of "input_size", "output_size", "num_params", "params_percent", "kernel_size", "mult_adds", "trainable".
-    depth: the deepest level shown; col_width in characters; row_settings: of "depth", "var_names", "ascii_only",
-        "hide_recursive_layers".
-    device: where the call runs; None: with ``input_data`` wherever both are, else where the model is.
-    mode: "eval" or "train"; verbose: 0 prints nothing, 1 the table, 2 with weights; None: 1, in interactive sessions 0.
-    kwargs: further keyword arguments of the model.
+    col_width, and "ascii_only" of row_settings, change nothing. device: another one than the model's runs a copy of it.
 
     Raises whatever the model raises, and ValueError, TypeError or RuntimeError for arguments that make no sense.
     """
-    require_module(model)
+    _call.require_module(model)
     given = input_data is not None or input_size is not None
     default_columns = ["output_size", "num_params"] if given else ["num_params"]
     columns = tuple(ColumnSettings(name) for name in (default_columns if col_names is None else col_names))
     rows = {RowSettings(name) for name in (["depth"] if row_settings is None else row_settings)}
-    chosen_mode = Mode.EVAL if mode is None else Mode(mode)
+    training = mode is not None and Mode(mode).value == "train"
     if verbose is None:
         verbose = 0 if getattr(sys, "ps1", None) else 1
     _check(input_data, input_size, columns, col_width, verbose)
-    target = _target(model, device, has_data=input_data is not None)
-    if dtypes is not None and input_size is not None and len(dtypes) < len(_sizes(input_size)):
-        raise ValueError(f"{len(dtypes)} dtypes for {len(_sizes(input_size))} inputs: give one for each")
-    args, keywords, sizes = _arguments(input_data, input_size, batch_dim, target, dtypes)
+    target = None if device is None else torch.empty(0, device=device).device
+    if target is not None and any(one.device != target for one in (*model.parameters(), *model.buffers())):
+        model = copy.deepcopy(model).to(target)
+    if target is None and input_data is None:
+        target = next(model.parameters(), torch.empty(0)).device
+    args, named, sizes = _arguments(input_data, input_size, batch_dim, target, dtypes)
     if given:
-        warn_once(
+        _call.warn_once(
             "torchinfo",
             "torchinfo's mult-adds are MACs and one addition for each bias, and its 'Forward/backward pass size' is "
             "twice the outputs of layers with parameters; roofprof.count(model, ...) has MACs, FLOPs and peak memory",
@@ -103,13 +194,18 @@ def summary(  # noqa: PLR0913, PLR0917 (torchinfo's)
     if cache_forward_pass and name in _cached:
         lines = _cached[name]
     elif given:
-        keywords = {**keywords, **_moved(kwargs, target)}
-        lines = _cached[name] = _called(model, args, keywords, batch_dim, target, chosen_mode)
+        calls, every = Calls(model, batch_dim), {**named, **_moved(kwargs, target)}
+        with _call.undone(model, args, every):
+            watching = calls.watching()
+            report = _call.counted(model, args, every, watching, training=training, grad=False, tool="torchinfo")
+            lines = _cached[name] = calls.lines(report)
     else:
         lines = Calls(model).all_modules()
-    formatting = FormattingOptions(depth, verbose, columns, col_width, rows)
-    results = ModelStatistics(lines, sizes, _bytes([args, keywords if input_data is not None else {}]), formatting)
-    if verbose > Verbosity.QUIET:
+    total_input = sum(
+        getattr(one, "nbytes", 0) for one in tree_leaves(_tensors([args, named], lambda tensor: tensor.data))
+    )
+    results = ModelStatistics(lines, sizes, total_input, _Formatting(depth, verbose, columns, col_width, rows))
+    if verbose:
         sys.stdout.write(f"{results}\n")
     return results
 
@@ -126,34 +222,9 @@ def _check(input_data: Any, input_size: Any, columns: tuple[ColumnSettings, ...]
         raise ValueError(f"verbose must be 0 (nothing), 1 (the table) or 2 (with weights), not {verbose!r}")
     if input_data is not None and input_size is not None:
         raise RuntimeError("Only one of (input_data, input_size) should be specified.")
-    needing = sorted(column.value for column in _OF_A_CALL.intersection(columns))
+    needing = sorted({column.value for column in columns} & {"input_size", "output_size", "mult_adds"})
     if input_data is None and input_size is None and needing:
         raise ValueError(f"You must pass input_data or input_size in order to use columns: {', '.join(needing)}")
-
-
-def _target(model: nn.Module, device: torch.device | str | None, *, has_data: bool) -> torch.device | None:
-    """Return the device of the call; None leaves the arguments and the model where they are."""
-    if device is not None:
-        return torch.device(device)
-    parameter = next(model.parameters(), None)
-    return None if has_data else torch.device("cpu") if parameter is None else parameter.device
-
-
-def _sizes(input_size: Any) -> list[Any]:
-    """Return ``input_size`` as a list of shapes."""
-    if not isinstance(input_size, (list, tuple)):
-        raise TypeError(f"input_size must be a shape or a list of shapes, not {input_size!r}")
-    if not input_size or any(size <= 0 for size in _flat(input_size)):
-        raise ValueError(f"input_size must be one shape or more, all of sizes above 0, not {input_size!r}")
-    return [tuple(input_size)] if isinstance(input_size[0], int) else list(input_size)
-
-
-def _flat(nested: Any) -> Iterator[Any]:
-    for each in nested:
-        if isinstance(each, (list, tuple)):
-            yield from _flat(each)
-        else:
-            yield each
 
 
 def _arguments(
@@ -164,87 +235,32 @@ def _arguments(
     dtypes: list[torch.dtype] | None,
 ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
     """Return the model's positional and keyword arguments, and the sizes of the given inputs."""
-    if input_size is not None:
-        sizes = _sizes(input_size)
-        tensors = []
-        for size, dtype in zip(sizes, dtypes or [torch.float] * len(sizes), strict=False):
-            tensor = random_tensor(size, device, dtype)
-            tensors.append(tensor if batch_dim is None else tensor.unsqueeze(batch_dim))
-        return tuple(tensors), {}, sizes
-    if input_data is None:
+    if input_data is not None:
+        data, sizes = _moved(input_data, device), _tensors(input_data, lambda tensor: tensor.data.shape)
+        if isinstance(data, Mapping):
+            return (), dict(data), sizes
+        return (tuple(data) if isinstance(data, (list, tuple)) else (data,)), {}, sizes
+    if input_size is None:
         return (), {}, []
-    data, sizes = _moved(input_data, device), _mapped(input_data, lambda tensor: tensor.data.shape)
-    if isinstance(data, Mapping):
-        return (), dict(data), sizes
-    return (tuple(data) if isinstance(data, (list, tuple)) else (data,)), {}, sizes
+    if not isinstance(input_size, (list, tuple)):
+        raise TypeError(f"input_size must be a shape or a list of shapes, not {input_size!r}")
+    if not input_size or any(size <= 0 for size in tree_leaves(input_size)):
+        raise ValueError(f"input_size must be one shape or more, all of sizes above 0, not {input_size!r}")
+    shapes = [tuple(input_size)] if isinstance(input_size[0], int) else list(input_size)
+    if dtypes is not None and len(dtypes) < len(shapes):
+        raise ValueError(f"{len(dtypes)} dtypes for {len(shapes)} inputs: give one for each")
+    pairs = zip(shapes, dtypes or [torch.float] * len(shapes), strict=False)
+    tensors = [_call.random_tensor(size, device, dtype) for size, dtype in pairs]
+    return tuple(one if batch_dim is None else one.unsqueeze(batch_dim) for one in tensors), {}, shapes
 
 
 def _moved(data: Any, device: torch.device | None) -> Any:
-    return data if device is None else _mapped(data, lambda tensor: tensor.to(device))
+    return data if device is None else _tensors(data, lambda tensor: tensor.to(device))
 
 
-def _mapped(data: Any, change: Any) -> Any:
-    """Return the same containers with every tensor changed."""
-    if isinstance(data, (torch.Tensor, nn.utils.rnn.PackedSequence)):
-        return change(data)
-    if type(data) is tuple or type(data) is list:
-        return type(data)(_mapped(each, change) for each in data)
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*(_mapped(each, change) for each in data))
-    if type(data) is dict:
-        return {key: _mapped(value, change) for key, value in data.items()}
-    return data
-
-
-def _bytes(data: Any) -> int:
-    """Return the bytes of all tensors and arrays in containers."""
-    if isinstance(data, Mapping):
-        return _bytes(list(data.values()))
-    if isinstance(data, (list, tuple)) and not isinstance(data, nn.utils.rnn.PackedSequence):
-        return sum(_bytes(each) for each in data)
-    data = data.data if isinstance(data, nn.utils.rnn.PackedSequence) else data
-    nbytes = getattr(data, "nbytes", 0)
-    return nbytes if isinstance(nbytes, int) else 0
-
-
-def _called(
-    model: nn.Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    batch_dim: int | None,
-    device: torch.device | None,
-    mode: Mode,
-) -> list[LayerInfo]:
-    calls = Calls(model, batch_dim)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_on(model, device))
-        stack.enter_context(undone(model, args, kwargs))
-        stack.enter_context(unfused())
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(calls.watching())
-        with in_mode(model, training=mode is Mode.TRAIN):
-            report = roofprof.count(model, *args, **kwargs)
-        return calls.lines(report)
-
-
-@contextlib.contextmanager
-def _on(model: nn.Module, device: torch.device | None) -> Iterator[None]:
-    """Put the model's parameters and buffers on that device; afterwards it has its own again."""
-    if device is None or all(tensor.device == device for tensor in [*model.parameters(), *model.buffers()]):
-        yield
-        return
-    kept: list[tuple[nn.Module, str, Any]] = []
-    moved: dict[int, Any] = {}  # by identity: what is tied stays so
-    try:
-        for module in model.modules():
-            for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
-                if id(tensor) not in moved:
-                    copy = tensor.detach().to(device)
-                    is_parameter = isinstance(tensor, nn.Parameter)
-                    moved[id(tensor)] = nn.Parameter(copy, tensor.requires_grad) if is_parameter else copy
-                kept.append((module, name, tensor))
-                setattr(module, name, moved[id(tensor)])  # recurrent layers keep lists, which this updates
-        yield
-    finally:
-        for module, name, tensor in kept:
-            setattr(module, name, tensor)
+def _tensors(data: Any, change: Any) -> Any:
+    """Return the same containers with every tensor, or packed sequence, changed."""
+    kinds = (torch.Tensor, nn.utils.rnn.PackedSequence)
+    return tree_map(
+        lambda one: change(one) if isinstance(one, kinds) else one, data, is_leaf=lambda one: isinstance(one, kinds)
+    )

@@ -6,45 +6,18 @@ in MB are MiB, and "Forward/backward pass size" is twice the outputs of all line
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-import roofprof
-from roofprof.compat._call import (
-    global_hooks,
-    keywords,
-    named_places,
-    positional,
-    random_tensor,
-    require_module,
-    undone,
-    unfused,
-    warn_once,
-)
-from roofprof.compat._torchinfo import LayerInfo, tensors_in
+from roofprof.compat import _call
+from roofprof.compat._layers import Calls, LayerInfo, tensors_in
+from roofprof.compat._table import shown
 
-__all__ = ["Line", "summary", "summary_string"]
-
-_MIB = 1024**2
-_LINE = "{:>20}  {:>25} {:>15}"
-_RULE = "-" * 64
-
-
-@dataclass
-class Line:
-    """A call of a module. shapes: of the tensors that it returns; params: the module's own."""
-
-    module: nn.Module
-    shapes: list[list[int]]
-    is_one_tensor: bool
-    output_bytes: int
-    params: int = 0
+__all__ = ["summary", "summary_string"]
 
 
 def summary(
@@ -59,14 +32,11 @@ def summary(
 ) -> None:
     """Print the layers, their outputs and their parameters, by one call of the model with a batch of 2.
 
-    input_size: the shape of one sample, or a list of them for several inputs, which are made of random float32 or of
-        ``dtypes``. None: ``inputs``, a tuple of positional arguments or the one argument, and ``kwargs`` are given.
+    input_size: None where ``inputs``, a tuple of positional arguments or the one argument, and ``kwargs`` are given.
     batch_size: the printed batch size, to which the sizes in MB are scaled; -1 counts as one sample.
     device: "cuda" or "cpu", as torchsummary takes it. The call runs where the model is.
-
-    Raises ValueError for arguments that make no sense, and whatever the model raises.
     """
-    warn_once(
+    _call.warn_once(
         "torchsummary",
         "torchsummary's 'Forward/backward pass size' is twice what all modules return, not what is allocated at once; "
         "roofprof.count(model, ...).total.peak_memory is",
@@ -86,87 +56,54 @@ def summary_string(
     kwargs: Mapping[str, Any] | None = None,
 ) -> tuple[str, tuple[int, int]]:
     """Return the text that :func:`summary` prints, and the parameters: (all, trainable)."""
-    require_module(model)
+    _call.require_module(model)
     if torch.device(device).type not in {"cuda", "cpu"}:
         raise ValueError(f"device must be 'cuda' or 'cpu', not {device!r}; the call runs where the model is")
-    if (input_size is None) == (inputs is None and not kwargs):
-        raise ValueError("give input_size, or None for it and inputs or kwargs")
-    args = _made(model, input_size, dtypes) if inputs is None else positional(inputs)
-    named = keywords(kwargs)
-    given = tensors_in([args, named])
-    lines = _called(model, args, named)
-    # A size is printed for `batch_size` samples; the call had as many as its inputs.
-    samples = given[0].shape[0] if given and given[0].dim() else 1
-    scale = abs(batch_size) / samples
-    parameters = list(model.parameters())
-    totals = sum(p.numel() for p in parameters), sum(p.numel() for p in parameters if p.requires_grad)
-    sizes = {
-        "Input size": scale * sum(tensor.nbytes for tensor in given),
-        "Forward/backward pass size": scale * 2 * sum(line.output_bytes for line in lines),
-        "Params size": sum(p.nbytes for p in parameters),
-    }
-    return _text(lines, batch_size, totals, sizes), totals
-
-
-def _made(model: nn.Module, input_size: Any, dtypes: Sequence[torch.dtype] | None) -> tuple[torch.Tensor, ...]:
-    """Return two random samples of each input."""
-    if input_size is None:
-        return ()
-    sizes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
-    if any(not isinstance(size, int) or size < 1 for shape in sizes for size in shape):
-        raise ValueError(f"input_size must be the sizes of one sample, such as (3, 224, 224), not {input_size!r}")
-    if dtypes is not None and len(dtypes) != len(sizes):
-        raise ValueError(f"{len(dtypes)} dtypes for {len(sizes)} inputs: give one for each")
-    parameter = next(model.parameters(), torch.empty(0))
-    kinds = dtypes or [torch.float] * len(sizes)
-    return tuple(random_tensor((2, *shape), parameter.device, kind) for shape, kind in zip(sizes, kinds, strict=True))
-
-
-def _called(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Line]:
-    lines: list[Line] = []
-    places = dict(named_places(model))
-    has_line = {id(module) for path, module in places.items() if _has_line(path, module)}
-
-    def after(module: nn.Module, _: Any, output: Any) -> None:
-        if id(module) in has_line:
-            tensors = tensors_in(output)
-            shapes = [list(tensor.shape) for tensor in tensors]
-            one = isinstance(output, torch.Tensor)
-            lines.append(Line(module, shapes, one, sum(tensor.nbytes for tensor in tensors)))
-
-    with global_hooks(None, after), undone(model, args, kwargs), unfused(), torch.no_grad():
-        report = roofprof.count(model, *args, **kwargs)
-    called = {id(line.module) for line in lines}
-    for row in report.rows:  # inside TorchScript no hook is called
-        module = places.get(row.path)
-        if isinstance(module, torch.jit.ScriptModule) and row.calls and id(module) in has_line - called:
-            lines.append(Line(module, row.output_shapes, len(row.output_shapes) == 1, row.output_bytes or 0))
-    called = {id(line.module) for line in lines}
-    for line in lines:
-        layer = LayerInfo("", line.module, 0)
-        layer.set_leftover(called)
-        line.params = layer.num_params if layer.is_leaf_layer else layer.leftover_params()
-    return lines
-
-
-def _has_line(path: str, module: nn.Module) -> bool:
-    """Return True for a module with a line; the model has one only where nothing else would."""
-    is_leaf = not any(True for _ in module.children())
-    kind = getattr(module, "original_name", type(module).__name__)
-    is_container = isinstance(module, (nn.Sequential, nn.ModuleList)) or kind in {"Sequential", "ModuleList"}
-    return is_leaf if not path else not is_container
-
-
-def _text(lines: list[Line], batch_size: int, totals: tuple[int, int], sizes: dict[str, float]) -> str:
-    double_rule = "=" * 64
-    text = [_RULE, _LINE.format("Layer (type)", "Output Shape", "Param #"), double_rule]
+    shapes = [input_size] if not input_size or isinstance(input_size[0], int) else list(input_size)
+    _call.check_sizes(None if input_size is None else [n for shape in shapes for n in shape], inputs, kwargs)
+    kinds = dtypes or [torch.float] * len(shapes)
+    if len(kinds) != len(shapes):
+        raise ValueError(f"{len(kinds)} dtypes for {len(shapes)} inputs: give one for each")
+    where = next(model.parameters(), torch.empty(0)).device
+    args = () if inputs is None else _call.positional(inputs)
+    if input_size is not None:  # two random samples of each input
+        pairs = zip(shapes, kinds, strict=True)
+        args = tuple(_call.random_tensor((2, *shape), where, kind) for shape, kind in pairs)
+    calls = Calls(model)
+    with _call.undone(model, args, kwargs or {}):
+        watching = calls.watching()
+        report = _call.counted(model, args, kwargs, watching, training=None, grad=False, tool="torchsummary")
+        lines = sorted((line for line in calls.lines(report) if _has_line(line)), key=lambda line: line.ended)
+    called = {line.layer_id for line in lines}
+    rows = []
     for number, line in enumerate(lines, 1):
-        kind = getattr(line.module, "original_name", type(line.module).__name__)
-        shapes = [[batch_size, *shape[1:]] for shape in line.shapes]
-        shown = shapes[0] if line.is_one_tensor else shapes
-        text.append(_LINE.format(f"{kind}-{number}", str(shown), f"{line.params:,}"))
-    total, trainable = totals
-    text += [double_rule, f"Total params: {total:,}", f"Trainable params: {trainable:,}"]
-    text += [f"Non-trainable params: {total - trainable:,}", _RULE]
-    text += [f"{name} (MB): {size / _MIB:.2f}" for name, size in sizes.items()]
-    return "\n".join([*text, f"Estimated Total Size (MB): {math.fsum(sizes.values()) / _MIB:.2f}", _RULE])
+        line.set_leftover(called)
+        outputs = [[batch_size, *shape[1:]] for shape in line.outputs]
+        params = line.num_params if line.is_leaf_layer else line.leftover_params()
+        rows.append((0, (f"{line.class_name}-{number}", outputs[0] if len(outputs) == 1 else outputs, params)))
+    given = tensors_in([args, dict(kwargs or {})])
+    # A size is printed for `batch_size` samples; the call had as many as its inputs.
+    scale = abs(batch_size) / (given[0].shape[0] if given and given[0].dim() else 1)
+    parameters = list(model.parameters())
+    total = sum(p.numel() for p in parameters)
+    trainable = sum(p.numel() for p in parameters if p.requires_grad)
+    sizes = {"Input size": scale * sum(tensor.nbytes for tensor in given)}
+    sizes["Forward/backward pass size"] = scale * 2 * sum(line.outputs_bytes for line in lines)
+    sizes["Params size"] = sum(p.nbytes for p in parameters)
+    sizes["Estimated Total Size"] = sum(sizes.values())
+    facts: dict[str, Any] = {
+        "Total params": total,
+        "Trainable params": trainable,
+        "Non-trainable params": total - trainable,
+    }
+    facts |= {f"{name} (MB)": f"{size / 1024**2:.2f}" for name, size in sizes.items()}
+    return shown(("Layer (type)", "Output Shape", "Param #"), rows, facts), (total, trainable)
+
+
+def _has_line(line: LayerInfo) -> bool:
+    """Return True for a call with a line; the model has one only where nothing else would."""
+    is_container = isinstance(line.module, (nn.Sequential, nn.ModuleList)) or line.class_name in {
+        "Sequential",
+        "ModuleList",
+    }
+    return bool(line.ended) and (not is_container if line.depth else line.is_leaf_layer)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from replaced_layers import Calls
 from replacements import Raises, TakesADict, nothing_left_on, small_cnn
 from torch import nn
 
@@ -119,6 +120,33 @@ def test_the_model_is_as_it_was(tool):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+class Attends(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24, bias=False)
+
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(*self.qkv(x).chunk(3, -1))
+
+
+SHARED = nn.Linear(4, 4, bias=False)
+# A model, its input of one sample, and its MACs. Each of these is 0 or wrong in some of the originals.
+WORK = {
+    "attention": (Attends(), (1, 5, 8), 5 * 8 * 24 + 2 * 5 * 5 * 8),
+    "a product that broadcasts": (Calls(lambda x: x @ torch.rand(5, 4, 2)), (1, 3, 4), 5 * 3 * 4 * 2),
+    "einsum": (Calls(lambda x: torch.einsum("bij,jk->bik", x, torch.rand(4, 2))), (1, 3, 4), 3 * 4 * 2),
+    "a transposed convolution": (nn.ConvTranspose2d(4, 6, 3, stride=2, bias=False), (1, 4, 5, 5), 25 * 4 * 6 * 9),
+    "a module in two places": (nn.Sequential(nn.Sequential(SHARED), nn.Sequential(SHARED)), (1, 4), 2 * 16),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("tool", sorted(TOOLS.keys() - {"torchsummary"}))
+def test_work_that_originals_miss_is_counted(tool, work):
+    model, shape, macs = WORK[work]
+    assert TOOLS[tool](model, torch.rand(shape)) == macs
+
+
 @every_tool
 def test_the_models_own_exception_comes_through_and_nothing_stays(tool):
     model = Raises()
@@ -152,3 +180,80 @@ def test_the_convention_is_told_once(convention, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CONVENTIONS[convention]()
+
+
+def in_a_flop_counter(model, x):
+    with flop_counter.FlopCounterMode():
+        model(x)
+
+
+TORCHSTATS_COLUMNS = (
+    "module name input shape output shape params memory(MB) MAdd Flops MemRead(B) MemWrite(B) duration[%] MemR+W(B)"
+)
+# What prints, the tool's columns, and the line of Linear(4, 5) on three rows: 60 MACs, 25 parameters, 15 outputs.
+PRINTED = {
+    "thop": (lambda model, x: thop.profile(model, (x,), report_missing=True), "module rule", "MACs"),
+    "fvcore": (
+        lambda model, x: fvcore.flop_count_table(fvcore.FlopCountAnalysis(model, x), show_param_shapes=False),
+        "module #parameters #flops",
+        "25 60",
+    ),
+    "fvcore's str": (
+        lambda model, x: fvcore.flop_count_str(
+            fvcore.FlopCountAnalysis(model, x), fvcore.ActivationCountAnalysis(model, x)
+        ),
+        "module #params #flops #acts",
+        "25 60 15",
+    ),
+    "fvcore's parameters": (
+        lambda model, x: fvcore.parameter_count_table(model, 1),
+        "name #elements or shape",
+        "25",
+    ),
+    "deepspeed": (
+        lambda model, x: deepspeed.get_model_profile(model, args=x),
+        "module params % params MACs % MACs fwd flops % fwd flops fwd latency % fwd latency",
+        "25 100% 60 MACs 100% 120 88.89%",
+    ),
+    "calflops": (
+        lambda model, x: calflops.calculate_flops(model, args=x),
+        "module Params % Params MACs % MACs FLOPs % FLOPs",
+        "25 100% 60 MACs 100% 120 FLOPS 88.89%",
+    ),
+    "ptflops": (
+        lambda model, x: ptflops.get_model_complexity_info(model, (4,)),
+        "module Params % Params MACs % MACs",
+        "25 100% 25.0 Mac 83.333%",  # of one row, with biases
+    ),
+    "ptflops, aten": (
+        lambda model, x: ptflops.get_model_complexity_info(model, (4,), backend="aten"),
+        "Module operator MACs",
+        "aten.addmm 25 Mac",
+    ),
+    "torchinfo": (
+        lambda model, x: torchinfo.summary(model, (3, 4), col_names=("output_size", "num_params", "mult_adds")),
+        "Layer (type:depth-idx) Output Shape Param # Mult-Adds",
+        "1-1 [3, 5] 25 75",
+    ),
+    "torchstat": (
+        lambda model, x: torchstat.stat(model, (4,)),
+        TORCHSTATS_COLUMNS,
+        "4 5 25 0.00 35 20 116 20",
+    ),
+    "torchsummary": (
+        lambda model, x: torchsummary.summary(model, (4,)),
+        "Layer (type) Output Shape Param #",
+        "[-1, 5] 25",
+    ),
+    "flop_counter": (in_a_flop_counter, "Module FLOP % Total", "120 100%"),
+}
+
+
+@pytest.mark.parametrize("tool", PRINTED)
+def test_what_is_printed_is_a_table_under_the_tools_columns(tool, capsys):
+    prints, columns, cells = PRINTED[tool]
+    returned = prints(nn.Sequential(nn.Linear(4, 5), nn.ReLU()), torch.rand(3, 4))
+    text = returned if isinstance(returned, str) else capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert columns in lines
+    assert any(line.endswith(cells) or f"{cells} " in line for line in lines[lines.index(columns) :])

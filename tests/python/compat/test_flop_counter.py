@@ -80,41 +80,16 @@ def test_training_steps_equal_the_original(name):
     assert ours.get_flop_counts() == theirs.get_flop_counts()
 
 
-@pytest.mark.parametrize("depth", [None, 1, 2, 3])
-def test_tables_equal_the_original(depth):
-    pytest.importorskip("tabulate")
-    for build, make_input in FORWARDS.values():
-        theirs, ours = pair(build(), make_input(), backward=False, depth=depth)
-        # Some versions of tabulate strip the indentation that torch asks for.
-        assert _cells(ours.get_table()) == _cells(theirs.get_table())
-
-
-def _cells(table):
-    header, _, *rows = table.splitlines()
-    return [line.split() for line in [header, *rows]]
-
-
-def test_a_total_above_all_modules_has_its_own_lines(capsys):
+def test_what_no_module_did_is_in_the_total_alone():
     model = nn.Linear(4, 5)
-    with FlopCounterMode() as ours:
+    with FlopCounterMode(display=False) as ours:
         model(torch.rand(3, 4))
         torch.rand(3, 3) @ torch.rand(3, 3)
-    printed = capsys.readouterr().out
-    with torchs.FlopCounterMode() as theirs:
+    with torchs.FlopCounterMode(display=False) as theirs:
         model(torch.rand(3, 4))
         torch.rand(3, 3) @ torch.rand(3, 3)
-    assert _cells(printed) == _cells(capsys.readouterr().out)
     assert ours.get_flop_counts() == theirs.get_flop_counts()
     assert ours.get_flop_counts()["Global"] == {aten.addmm: 2 * 3 * 4 * 5, aten.mm: 2 * 27}
-
-
-def test_an_empty_block_equals_the_original(capsys):
-    with FlopCounterMode():
-        pass
-    ours = capsys.readouterr().out
-    with torchs.FlopCounterMode():
-        pass
-    assert ours == capsys.readouterr().out
 
 
 def test_formulas_of_the_users_own_equal_the_original():

@@ -1,15 +1,12 @@
 """ptflops' replacement beside ptflops itself, and what that one counts twice, misses or breaks."""
 
-import io
-
 import pytest
 import torch
 import torchvision
+from replaced_layers import Calls
 from replacements import (
     RESIDUALS,
     Raises,
-    TakesADict,
-    elements_after,
     nothing_left_on,
     parameters,
     small_cnn,
@@ -48,30 +45,7 @@ def macs_of(model, *args, **options):
     return figures(wrapped, (1,), input_constructor=lambda _: inputs, **options)[0]
 
 
-class Calls(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
-
-
 # ---- beside the original
-
-
-@pytest.mark.parametrize("name", RESIDUALS)
-def test_models_equal_the_original_but_for_additions(name, theirs):
-    model = getattr(torchvision.models, name)()
-    with nothing_left_on(model):
-        macs, params = figures(model, (3, 64, 64))
-    alone = figures(model, (3, 64, 64), theirs, backend_specific_config=ONCE)
-    functional_pool = 1280 * 2 * 2 if name == "mobilenet_v2" else 0
-    assert (macs - RESIDUALS[name] - functional_pool, params) == alone
-    assert get_model_complexity_info(model, (3, 64, 64), False) == (
-        theirs.flops_to_string(macs),
-        theirs.params_to_string(params),
-    )
 
 
 def test_what_the_original_counts_twice_counts_once(theirs):
@@ -90,40 +64,6 @@ def test_the_backend_aten_equals_the_original(name, theirs):
     assert ours_found == figures(model, (3, 64, 64), theirs, backend="aten")
     assert figures(model, (3, 64, 64), backend=ours.FLOPS_BACKEND.ATEN) == ours_found
     assert figures(model, (3, 64, 64), backend=theirs.FLOPS_BACKEND.ATEN) == ours_found
-
-
-LAYERS = {
-    "conv1d": (lambda: nn.Conv1d(4, 6, 3, groups=2), (4, 9)),
-    "conv3d": (lambda: nn.Conv3d(2, 4, 3, stride=2, bias=False), (2, 7, 8, 9)),
-    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2), (4, 5, 5)),
-    "linear on 3 dims": (lambda: nn.Linear(5, 7), (3, 5)),
-    "linear without bias": (lambda: nn.Linear(5, 7, bias=False), (5,)),
-    "batch norm": (lambda: nn.BatchNorm2d(4), (4, 5, 5)),
-    "plain batch norm": (lambda: nn.BatchNorm1d(4, affine=False), (4, 5)),
-    "layer norm": (lambda: nn.LayerNorm(6), (3, 6)),
-    "instance norm": (lambda: nn.InstanceNorm2d(4), (4, 5, 5)),
-    "group norm": (lambda: nn.GroupNorm(2, 4), (4, 5, 5)),
-    **{kind.__name__: (kind, (4, 5)) for kind in (nn.ReLU, nn.ReLU6, nn.ELU, nn.LeakyReLU, nn.PReLU, nn.GELU)},
-    **{kind.__name__: (kind, (4, 5)) for kind in (nn.Sigmoid, nn.Hardtanh, nn.Dropout)},
-    "maximum": (lambda: nn.MaxPool1d(2), (4, 6)),
-    "average": (lambda: nn.AvgPool3d(2), (4, 6, 6, 6)),
-    "adaptive": (lambda: nn.AdaptiveMaxPool2d(3), (4, 6, 9)),
-    "nearest": (lambda: nn.Upsample(scale_factor=2), (4, 3, 3)),
-    "bicubic": (lambda: nn.Upsample(scale_factor=3, mode="bicubic"), (4, 3, 3)),
-    "rnn": (lambda: nn.RNN(3, 5, num_layers=2), (7, 3)),
-    "gru": (lambda: nn.GRU(3, 5, bias=False, batch_first=True), (7, 3)),
-    "lstm": (lambda: nn.LSTM(3, 5, num_layers=3), (7, 3)),
-    "rnn cell": (lambda: nn.RNNCell(3, 5), (3,)),
-    "gru cell": (lambda: nn.GRUCell(3, 5), (3,)),
-    "lstm cell": (lambda: nn.LSTMCell(3, 5, bias=False), (3,)),
-}
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_each_layer_equals_the_original(name, theirs):
-    build, shape = LAYERS[name]
-    model = nn.Sequential(build())
-    assert figures(model, shape) == figures(model, shape, theirs, backend_specific_config=ONCE)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -157,48 +97,6 @@ def test_a_deformable_convolution_equals_the_original(theirs):
     assert figures(Holds(), (3, 8, 8)) == figures(Holds(), (3, 8, 8), theirs)
 
 
-FUNCTIONS = {
-    "matmul": lambda x: torch.matmul(x, x.mT),
-    "bmm": lambda x: torch.bmm(x, x.mT),
-    "add": lambda x: torch.add(x, x.abs()),
-    "mul": lambda x: x.mul(3),
-    "softmax": lambda x: F.softmax(x, -1),
-    "silu": lambda x: F.silu(x),
-    "relu": lambda x: F.relu(x),
-    "interpolate": lambda x: F.interpolate(x, size=9),
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_equal_the_original(name, theirs):
-    model = Calls(FUNCTIONS[name])
-    assert figures(model, (6, 8)) == figures(model, (6, 8), theirs)
-
-
-@pytest.mark.parametrize("backend", ["pytorch", "aten"])
-@pytest.mark.parametrize("options", [{}, {"flops_units": "KMac", "param_units": "K", "output_precision": 4}])
-def test_what_is_printed_equals_the_original(backend, options, theirs):
-    printed = [io.StringIO(), io.StringIO()]
-    model = small_cnn()
-    options = options | {"backend": backend, "backend_specific_config": ONCE}
-    found = [
-        module.get_model_complexity_info(model, (3, 9, 9), ost=stream, **options)
-        for module, stream in zip((ours, theirs), printed, strict=True)
-    ]
-    assert found[0] == found[1]
-    assert printed[0].getvalue() == printed[1].getvalue()
-
-
-def test_types_without_figures_are_said_as_in_the_original(theirs):
-    said = [io.StringIO(), io.StringIO()]
-    for module, stream in zip((ours, theirs), said, strict=True):
-        figures(small_cnn(), (3, 9, 9), module, verbose=True, ost=stream)
-    assert said[0].getvalue() == said[1].getvalue() == "Warning: module Flatten is treated as a zero-op.\n"
-    aten = io.StringIO()
-    figures(small_cnn(), (3, 9, 9), backend="aten", verbose=True, ost=aten)
-    assert "Warning: aten.relu operation is treated as a zero-op\n" in aten.getvalue()
-
-
 def test_signatures_and_numbers_are_the_originals(theirs):
     expected = [one for one in parameters(theirs.get_model_complexity_info) if one[0] not in {"ost", "backend"}]
     found = parameters(get_model_complexity_info)
@@ -230,29 +128,13 @@ def test_custom_rules_and_ignored_operators_of_aten_equal_the_original(theirs):
     aten, model = torch.ops.aten, small_cnn()
     rules = {aten.relu: lambda inputs, outputs: 5 * outputs[0].numel(), aten.convolution: lambda inputs, outputs: 7}
     for options in ({"custom_modules_hooks": rules}, {"ignore_modules": [aten.convolution]}):
-        streams = io.StringIO(), io.StringIO()
-        found = [
-            figures(model, (3, 9, 9), module, backend="aten", ost=stream, **options)
-            for module, stream in zip((ours, theirs), streams, strict=True)
-        ]
+        found = [figures(model, (3, 9, 9), module, backend="aten", **options) for module in (ours, theirs)]
         assert found[0] == found[1]
-    assert "Warning: aten.convolution operation is ignored" in streams[0].getvalue()
     with pytest.raises(TypeError, match='rules by operator, not by module: ReLU; use "pytorch"'):
         figures(model, (3, 9, 9), backend="aten", custom_modules_hooks={nn.ReLU: count_shift})
 
 
 # ---- what the original cannot do
-
-
-def test_dicts_keywords_and_dataclasses(capsys):
-    batch = {"points": torch.rand(3, 8), "name": "left"}
-    macs = 3 * 8 * 16 + 3 * 16
-    assert figures(TakesADict(), (1,), input_constructor=lambda _: {"batch": batch})[0] == macs
-    assert "assuming batch size is 1" in capsys.readouterr().out
-    given = {"batch": batch, "scale": torch.rand(16, 5)}
-    assert figures(TakesADict(), (1,), input_constructor=lambda _: given)[0] == macs + 3 * 16 * 5
-    aten = figures(TakesADict(), (1,), input_constructor=lambda _: given, backend="aten")[0]
-    assert aten == macs + 3 * 16 * 5
 
 
 def test_lazy_layers_count_as_they_became():
@@ -266,23 +148,13 @@ def test_figures_of_a_batch_are_those_of_one_image():
 
 def test_what_the_original_misses():
     x, weight = torch.rand(5, 3, 4), torch.rand(4, 2)
-    assert macs_of(lambda a, b: a @ b, torch.rand(1, 3, 4), torch.rand(5, 4, 2)) == 5 * 3 * 4 * 2
-    assert macs_of(lambda x: torch.einsum("bij,jk->bik", x, weight), x) == 5 * 3 * 4 * 2
     assert macs_of(lambda x: x + x * 2, x) == 2 * 60
     assert macs_of(lambda x: torch.add(x, x[0]), x) == 60  # the original lines up shapes at their first dimensions
     assert macs_of(lambda x: F.linear(x, weight.T, torch.rand(2)), x) == 5 * 3 * (4 * 2 + 2)
     q = torch.rand(2, 3, 5, 8)
-    for backend in ("pytorch", "aten"):
-        assert macs_of(lambda q: F.scaled_dot_product_attention(q, q, q), q, backend=backend) == 2 * (2 * 3 * 5 * 5 * 8)
+    assert macs_of(lambda q: F.scaled_dot_product_attention(q, q, q), q, backend="aten") == 2 * (2 * 3 * 5 * 5 * 8)
     packed = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
     assert macs_of(nn.LSTM(3, 4, bias=False), packed) == (5 + 2) * (4 * 4 * (3 + 4) + 10 * 4)
-
-
-def test_a_module_in_two_places_counts_once_for_each_call(theirs):
-    layer = nn.Linear(4, 4)
-    model = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Sequential(layer))
-    assert figures(model, (4,)) == (2 * (16 + 4) + 4, 20)
-    assert figures(model, (4,), theirs, backend_specific_config=ONCE)[0] == 2 * 2 * (16 + 4) + 4
 
 
 # ---- nothing is left behind
@@ -305,8 +177,3 @@ def test_what_cannot_be_counted_is_said():
         figures(small_cnn(), 3)
     with pytest.raises(ValueError, match="'jax' is not a valid FLOPS_BACKEND"):
         figures(small_cnn(), (3, 9, 9), backend="jax")
-
-
-def test_elements_are_those_of_the_outputs():
-    """The truth that other tests use."""
-    assert elements_after(small_cnn(), torch.rand(2, 3, 9, 9), {nn.ReLU, nn.Linear}) == 2 * (8 * 81 + 5)

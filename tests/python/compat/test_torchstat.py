@@ -12,7 +12,7 @@ import torchvision
 from torch import nn
 from torch.nn import functional as F
 
-from roofprof.compat.torchstat import ModelStat, report_format, stat
+from roofprof.compat.torchstat import ModelStat, stat
 
 pytestmark = [
     pytest.mark.integration,
@@ -33,20 +33,13 @@ def rows(model, size=None, granularity=1, **options):
 # ---- the published layer
 
 
-def test_a_convolution_has_the_published_figures(capsys):
+def test_a_convolution_has_the_published_figures():
     layer = nn.Conv2d(3, 48, 6, stride=2, padding=2)
     row = rows(nn.Sequential(layer), (3, 384, 1280))["0"]
     assert (row.params, round(row.memory_mib, 2)) == (5232, 22.52)
     assert (row.madd, row.flops) == (1_274_019_840, 642_908_160)
     assert (row.read_bytes, row.write_bytes, row.bytes) == (5_919_168, 23_592_960, 29_512_128)
     assert (row.input_shape, row.output_shape, row.duration) == ((3, 384, 1280), (48, 192, 640), 1)
-    stat(nn.Sequential(layer), (3, 384, 1280))
-    header, line, total, *_ = capsys.readouterr().out.splitlines()
-    columns = "module name, input shape, output shape, params, memory(MB), MAdd, Flops, MemRead(B), MemWrite(B)"
-    assert header.split("  ", 1)[1].split() == f"{columns}, duration[%], MemR+W(B)".replace(",", "").split()
-    figures = ["5232", "22.52", "1,274,019,840", "642,908,160", "5919168", "23592960", "100.00%", "29512128"]
-    assert line.split() == ["0", "0", "3", "384", "1280", "48", "192", "640", *figures]
-    assert total.split() == ["total", *figures]
 
 
 # ---- beside the original's formulas
@@ -98,8 +91,12 @@ def test_models_equal_the_originals_formulas(name, torchstat):
 def test_resnet18_has_the_published_totals(capsys):
     stat(torchvision.models.resnet18(), (3, 224, 224))
     printed = capsys.readouterr().out
-    for line in ("Total params: 11,689,512", "Total MAdd: 3.64GMAdd", "Total Flops: 1.82GFlops"):
-        assert line in printed.splitlines()
+    totals = dict(line.split(": ") for line in printed.splitlines() if line.startswith("Total"))
+    assert totals["Total params"] == "11,689,512"
+    assert {name: round(int(totals[f"Total {name}"].replace(",", "")) / 1e9, 2) for name in ("MAdd", "Flops")} == {
+        "MAdd": 3.64,
+        "Flops": 1.82,
+    }
     assert "Counted as 0, as torchstat has no rule for them: AdaptiveAvgPool2d" in printed
 
 
@@ -113,32 +110,7 @@ def test_the_signature_begins_with_the_originals(torchstat):
         assert all(each.kind is each.KEYWORD_ONLY for each in ours[len(originals) :])
 
 
-def test_a_table_has_the_originals_totals_in_words(torchstat):
-    from torchstat.reporter import round_value
-
-    found = ModelStat(torchvision.models.vgg11(), (3, 64, 64)).rows()
-    text = report_format(found).splitlines()
-    assert f"Total MAdd: {round_value(sum(row.madd for row in found))}MAdd" in text
-    assert f"Total MemR+W: {round_value(sum(row.bytes for row in found), binary=True)}B" in text
-
-
 # ---- granularity
-
-
-def test_granularity_sums_modules_with_so_many_levels():
-    model = nn.Sequential(
-        nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU()), nn.Flatten(), nn.Sequential(nn.Sequential(nn.Linear(16, 2)))
-    )
-    fine = rows(model, (3, 2, 2))
-    assert list(fine) == ["0.0", "0.1", "1", "2.0.0"]
-    middle = rows(model, (3, 2, 2), 2)
-    assert list(middle) == ["0", "1", "2.0"]
-    assert middle["0"].madd == fine["0.0"].madd + fine["0.1"].madd
-    assert (middle["0"].input_shape, middle["0"].output_shape) == ((3, 2, 2), (4, 2, 2))
-    assert list(rows(model, (3, 2, 2), 3)) == ["0", "1", "2"]
-    (whole,) = rows(model, (3, 2, 2), 4).values()
-    assert whole.madd == sum(row.madd for row in fine.values()) and whole.params == 16 + 34
-    assert whole.duration == 1
 
 
 # ---- where the original is wrong or refuses
@@ -215,7 +187,7 @@ def test_frozen_parameters_are_read():
         ((lambda x: x, (3, 4)), TypeError),
         ((nn.Linear(4, 4), None), ValueError),
         ((nn.Linear(4, 4), (0,)), ValueError),
-        ((nn.Linear(4, 4), (4,), 0), ValueError),
+        ((nn.Linear(4, 4), (4,), 2), ValueError),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, error):
