@@ -4,6 +4,7 @@ import contextlib
 import copy
 import functools
 import gc
+import os
 import pickle
 import sys
 import threading
@@ -612,6 +613,37 @@ def test_two_blocks_at_once_and_what_remains_of_them():
         model(x())
     model(x())
     assert model.leaf.short == [False, False, True, False]
+
+
+class TakesCache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf, self.short = Leaf(), []
+
+    def forward(self, input_ids, past_key_values=None, use_cache=None):
+        self.short.append(is_short())
+        return self.leaf(x())
+
+
+def test_calls_of_language_models_are_told_and_those_inside_are_short():
+    model = TakesCache()
+    with profiler(model) as profile:
+        model(torch.zeros(2, 3, dtype=torch.long), use_cache=True)
+    [phase] = profile.report().language_model
+    assert (phase.name, phase.calls, phase.tokens) == ("prefill", 1, 6)
+    assert (model.short, model.leaf.short) == ([False], [True])
+
+
+def test_a_forked_child_calls_modules():
+    model = outer()
+    plain = model(x())
+    with profiler(model) as profile:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if torch.equal(model(x()), plain) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        model(x())
+    assert calls(profile.report())["leaf"] == 1
 
 
 @pytest.mark.parametrize("raised", [ZeroDivisionError, KeyboardInterrupt])
