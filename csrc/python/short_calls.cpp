@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "doors.h"
 #include "module_hooks.h"
@@ -122,7 +124,7 @@ bool has_dict_of(PyObject* dict, PyObject* name, Py_ssize_t size) {
 
 // Returns whether something wants to see the frames of torch's code: a tracer, a profiler, torch's compiler.
 bool is_watched() {
-  auto* const thread = PyThreadState_Get();
+  const auto* const thread = PyThreadState_Get();
   return thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr ||
          _PyInterpreterState_GetEvalFrameFunc(thread->interp) != &_PyEval_EvalFrameDefault;
 }
@@ -161,13 +163,13 @@ Forward short_forward(PyObject* module, State& in) {
   if (!has_only(*in.open.front(), torchs.globals)) return {};
   PyObject* const of_type = known_forward_of(Py_TYPE(module), in);
   if (of_type == nullptr) return {};
-  PyObject** const place = _PyObject_GetDictPtr(module);
+  PyObject* const* const place = _PyObject_GetDictPtr(module);
   if (place == nullptr || *place == nullptr) return {};
   PyObject* const own = *place;
   for (auto* const hooks : names().own_hooks) {
     if (!has_dict_of(own, hooks, 0)) return {};
   }
-  PyObject* const compiled = PyDict_GetItemWithError(own, names().compiled_call);
+  const PyObject* const compiled = PyDict_GetItemWithError(own, names().compiled_call);
   if (compiled != nullptr && compiled != Py_None) return {};
   if (PyDict_GetItemWithError(own, names().call_impl) != nullptr) return {};
   PyObject* const replaced = PyDict_GetItemWithError(own, names().forward);
@@ -192,6 +194,7 @@ PyObject* call(const Forward& forward, PyObject* module, PyObject* arguments, Py
 PyObject* short_call(PyObject* module, PyObject* arguments, PyObject* keywords) {
   auto& in = state();
   const auto forward = short_forward(module, in);
+  // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): it is set before any class gets this function
   if (!forward.function) return in.torchs.slot(module, arguments, keywords);
   const py::object owner = in.open.front()->owner();  // it may be closed meanwhile
   auto& hooks = in.open.front()->hooks();
