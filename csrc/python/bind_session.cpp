@@ -20,6 +20,7 @@
 #include "observe/regions.h"
 #include "observe/session.h"
 #include "read_data.h"
+#include "short_calls.h"
 
 namespace py = pybind11;
 
@@ -129,6 +130,10 @@ void bind_session(py::module_& module) {
       .def("close", &Doors::close)
       .def("hold", &Doors::hold)
       .def("release", &Doors::release);
+  py::class_<ShortCalls>(module, "ShortCalls")
+      .def(py::init<std::vector<py::object>, std::set<std::uintptr_t>>(), py::arg("types"), py::arg("asked"))
+      .def("open", &ShortCalls::open, py::arg("session"), py::arg("before"), py::arg("after"))
+      .def("close", &ShortCalls::close);
   module.def("set_caller_at_doors", &set_caller_at_doors, py::arg("caller"));
 
   py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(module, "OuterCalls")

@@ -196,7 +196,6 @@ PyTypeObject* door_type() {
   return type;
 }
 
-bool is_door(PyObject* object) { return Py_IS_TYPE(object, door_type()); }
 PyObject* function_of(PyObject* object) { return is_door(object) ? as_door(object)->function : object; }
 
 py::object make_door(PyObject* function, bool is_forward) {
@@ -243,6 +242,8 @@ void close_door(const DoorPlace& place) {
 }
 
 }  // namespace
+
+bool is_door(PyObject* object) { return Py_IS_TYPE(object, door_type()); }
 
 void announce_by_hook(const PyObject* module) { announced_module = module; }
 

@@ -54,6 +54,8 @@ class Doors {
 // they are.
 void set_caller_at_doors(const pybind11::object& caller);
 
+bool is_door(PyObject* object);
+
 // Notes that torch's hook reported a call of this module on this thread: its forward, which runs next, is that call.
 void announce_by_hook(const PyObject* module);
 // Forgets that where the call ended before its forward began.

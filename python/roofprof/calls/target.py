@@ -25,6 +25,7 @@ from roofprof.models.hooks import global_hooks
 from roofprof.models.packages import Packages, is_package
 from roofprof.models.ranks import is_among_ranks
 from roofprof.models.script import Scripts
+from roofprof.models.short_calls import called_by_torch
 from roofprof.models.token_calls import TokenCalls, models_with_cache
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Observer:
         self.compilations.calls_packages = self.packages.in_compiled
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
         self._doors = _C.Doors(tree.once(doors_of))
+        self._short_calls = _C.ShortCalls(tree.once(called_by_torch), self.tokens.modules)
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
@@ -136,7 +138,7 @@ class Observer:
             self.session.tell_reads()
         # Without any such call in the counting pass there is none in the others.
         doors = self._doors if self.session.record_shapes or self.session.came_by_door else None
-        hooks = global_hooks(self.session, self.tokens, doors, self.compilations.kept_from)
+        hooks = global_hooks(self.session, self.tokens, doors, self._short_calls, self.compilations.kept_from)
         # torch would compile code again that calls a package, because it is called through roofprof's function.
         hidden = self.packages.in_compiled and not self.compilations.eager
         packages: contextlib.AbstractContextManager[None] = (

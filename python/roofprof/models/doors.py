@@ -25,7 +25,7 @@ def doors_of(tree: ModelTree) -> list[tuple[type, str, bool]]:
     for kind in kinds:
         if not issubclass(kind, torch.nn.Module) or issubclass(kind, torch.jit.ScriptModule):
             continue
-        owner = _owner(kind, "forward")
+        owner = defining_class(kind, "forward")
         forward = None
         if owner is not None and owner is not torch.nn.Module and isinstance(vars(owner)["forward"], FunctionType):
             forward = vars(owner)["forward"]
@@ -38,11 +38,12 @@ def doors_of(tree: ModelTree) -> list[tuple[type, str, bool]]:
 
 def own_call(kind: type) -> type | None:
     """Return the class that defines how modules of this kind are called; None where torch does."""
-    owner = _owner(kind, "__call__")
+    owner = defining_class(kind, "__call__")
     return None if owner is None or owner.__module__.partition(".")[0] == "torch" else owner
 
 
-def _owner(kind: type, name: str) -> type | None:
+def defining_class(kind: type, name: str) -> type | None:
+    """Return which of the class and its bases has an attribute of that name in effect."""
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 

@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.hooks import RemovableHandle
 
 from roofprof import _C
+from roofprof.models.short_calls import calls_are_torchs_own
 from roofprof.state.shared_change import SharedChange
 
 if TYPE_CHECKING:
@@ -192,12 +193,15 @@ class ModuleHooks:
 
 
 class _HooksAndDoors(ModuleHooks):
-    """These hooks, and the doors by which calls come that torch does not announce."""
+    """These hooks, the doors by which calls come that torch does not announce, and short calls where torch would."""
 
-    def __init__(self, session: _C.ModuleHooks, tokens: TokenCalls, doors: _C.Doors | None) -> None:
+    def __init__(
+        self, session: _C.ModuleHooks, tokens: TokenCalls, doors: _C.Doors | None, short_calls: _C.ShortCalls
+    ) -> None:
         super().__init__(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
         self._session = session
         self._doors = doors
+        self._short_calls = short_calls
 
     def register(self) -> None:
         super().register()
@@ -218,6 +222,7 @@ class _HooksAndDoors(ModuleHooks):
         super().resume()
 
     def remove(self) -> None:
+        self._short_calls.close()
         if self._doors is not None:
             self._doors.close()
         super().remove()
@@ -225,6 +230,9 @@ class _HooksAndDoors(ModuleHooks):
     def _open_doors(self) -> None:
         if self._doors is not None:
             self._doors.open(self._session)
+        if calls_are_torchs_own():
+            *before, after = (handle.id for handle in self._handles)
+            self._short_calls.open(self._session, before, after)
 
 
 def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
@@ -247,6 +255,7 @@ def global_hooks(
     session: _C.ModuleHooks,
     tokens: TokenCalls,
     doors: _C.Doors | None,
+    short_calls: _C.ShortCalls,
     kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:
     """Report every call of a module and every step of an optimizer to the session.
@@ -267,7 +276,7 @@ def global_hooks(
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
-    modules = _HooksAndDoors(session, tokens, doors)
+    modules = _HooksAndDoors(session, tokens, doors, short_calls)
     with contextlib.ExitStack() as made:
         made.callback(modules.remove)
         modules.register()

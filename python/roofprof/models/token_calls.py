@@ -72,6 +72,11 @@ class TokenCalls:
         """Return True when a model takes a cache."""
         return bool(self._models)
 
+    @property
+    def modules(self) -> set[int]:
+        """The ids of the models whose calls are looked at."""
+        return set(self._models)
+
     def counted(self) -> list[dict[str, Any]]:
         """Return the counts of each phase, in the order of their first calls."""
         return list(self._counted.values())
