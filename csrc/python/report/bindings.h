@@ -9,7 +9,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/derived_members.h"
 #include "core/members.h"
 #include "core/utf8.h"
 
