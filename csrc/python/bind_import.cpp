@@ -124,6 +124,7 @@ kineto::CalledModel called_model(const Report& counted, const std::vector<Call>&
 }  // namespace
 
 void bind_import(py::module_& module) {
+  py::class_<ncu::Output> output(module, "NcuOutput");  // the other reader's signatures name it
   py::register_exception<kineto::TraceError>(module, "TraceError", PyExc_ValueError);
   py::class_<kineto::TraceReader>(module, "TraceReader")
       .def(py::init<>())
@@ -142,29 +143,27 @@ void bind_import(py::module_& module) {
       .def(
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
-             const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
+             const std::optional<kineto::StepRange>& steps, bool mean, const std::optional<Report>& model,
              const std::vector<Call>& calls, const Parameters& parameters, const std::vector<ReadCapture>& captures,
-             const ncu::Output* counters) {
+             const py::typing::Optional<ncu::Output>& counters) {
             std::optional<kineto::CalledModel> called;
-            if (model != nullptr) called = called_model(*model, calls, parameters);
+            if (model) called = called_model(*model, calls, parameters);
             return import_trace(reader.finish(), {.roofs = roofs,
                                                   .steps = steps,
                                                   .mean = mean,
                                                   .model = called ? &*called : nullptr,
-                                                  .counted = model != nullptr ? &model->data() : nullptr,
+                                                  .counted = model ? &model->data() : nullptr,
                                                   .captures = captures_of(captures),
-                                                  .counters = counters});
+                                                  .counters = counters.cast<const ncu::Output*>()});
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
-          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
-          py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = nullptr);
+          py::arg("model") = py::none(), py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
+          py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = py::none());
 
   py::register_exception<ncu::NcuError>(module, "NcuError", PyExc_ValueError);
-  py::class_<ncu::Output>(module, "NcuOutput")
-      .def(
-          "report",
-          [](const ncu::Output& output, const std::optional<Ceilings>& roofs) { return import_ncu(output, roofs); },
-          py::arg("roofs") = py::none());
+  output.def(
+      "report", [](const ncu::Output& self, const std::optional<Ceilings>& roofs) { return import_ncu(self, roofs); },
+      py::arg("roofs") = py::none());
   py::class_<ncu::OutputReader>(module, "NcuReader")
       .def(py::init<>())
       .def(
