@@ -184,9 +184,15 @@ lint-python: $(VENV)/.has-lint
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-lint-types: $(VENV)/.has-lint
+lint-types: $(VENV)/.has-lint python/roofprof/_C.pyi
 	$(say) "mypy"
 	@$(BIN)/mypy
+
+# Of the extension as it was built last. The build writes them, too.
+python/roofprof/_C.pyi: cmake/write_stubs.py $(wildcard python/roofprof/_*.so) | $(VENV)/.has-lint
+	@test -n "$(filter %.so,$^)" || $(MAKE) --no-print-directory build
+	$(say) "type stubs"
+	@$(BIN)/python cmake/write_stubs.py python/roofprof
 
 lint-tidy: $(VENV)/.has-lint build/lint/compile_commands.json
 	$(say) "clang-tidy"
@@ -215,5 +221,5 @@ format: $(VENV)/.has-lint  ## clang-format and ruff, in place
 	@$(BIN)/ruff format .
 
 clean:  ## remove what was built (.venv stays: it is slow to bring back)
-	rm -rf build dist out python/roofprof/_C*.so python/roofprof/_report*.so python/roofprof/_build_info.py python/roofprof/lib \
+	rm -rf build dist out python/roofprof/*.pyi python/roofprof/_C*.so python/roofprof/_report*.so python/roofprof/_build_info.py python/roofprof/lib \
 	  python/roofprof/include python/roofprof/share python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -122,6 +122,10 @@ class BuildWithCMake(build_ext):
 
         package = PACKAGE if self.inplace or self.editable_mode else Path(self.build_lib) / "roofprof"
         self.step("installing", cmake, "--install", folder, "--prefix", package.resolve())
+        if importlib.util.find_spec("pybind11_stubgen"):
+            self.step("writing type stubs", sys.executable, ROOT / "cmake" / "write_stubs.py", package)
+        else:
+            print("roofprof: no type stubs are written without pybind11-stubgen", flush=True)
 
     @staticmethod
     def step(what: str, *command: object) -> None:

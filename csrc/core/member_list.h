@@ -1,15 +1,41 @@
 #pragma once
-// Defines what a list of members is (the lists are in core/members.h).
+// Defines what a list of members is (the lists are in core/members.h):
 //
-// A visitor is called as visit(name, member, Written), in the order in which members are written. std::invoke(member,
-// object) is the member of that object. What is read must have the members that are always written; the others are left
-// out where they are those of a Struct{}.
+//   ROOFPROF_MEMBERS(KernelPart, ALWAYS(module), UNLESS_DEFAULT(share))
+//
+// names the members of a struct once, in the order in which they are written, under their own names. What is read must
+// have those of ALWAYS; those of UNLESS_DEFAULT are left out where they are those of a KernelPart{}. OWNER stands for
+// the members of `owner`, and visit("key", member, when) for one that is written under another name.
+//
+// for_each_member(Of<KernelPart>{}, visit) then calls visit(name, member, Written) for each; std::invoke(member,
+// object) is the member of that object.
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+#include "core/collective_data.h"
 #include "core/profile_data.h"
+
+#define ROOFPROF_MEMBERS(Struct, ...)                 \
+  template <class Visitor>                            \
+  void for_each_member(Of<Struct>, Visitor&& visit) { \
+    using Self = Struct;                              \
+    (__VA_ARGS__);                                    \
+  }
+#define ALWAYS(...) ROOFPROF_RESCAN(ROOFPROF_VISIT(Written::always, __VA_ARGS__))
+#define UNLESS_DEFAULT(...) ROOFPROF_RESCAN(ROOFPROF_VISIT(Written::unless_default, __VA_ARGS__))
+#define OWNER visit_owner(&Self::owner, visit)
+
+// A macro does not expand in itself: the rest of a list waits for the next scan, of which there are more than members.
+#define ROOFPROF_VISIT(when, name, ...) \
+  visit(#name, &Self::name, when) __VA_OPT__(, ROOFPROF_VISIT_REST ROOFPROF_PARENTHESES(when, __VA_ARGS__))
+#define ROOFPROF_VISIT_REST() ROOFPROF_VISIT
+#define ROOFPROF_PARENTHESES ()
+#define ROOFPROF_RESCAN(...) ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(__VA_ARGS__))))
+#define ROOFPROF_RESCAN_4(...) ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(__VA_ARGS__))))
+#define ROOFPROF_RESCAN_1(...) ROOFPROF_SCAN(ROOFPROF_SCAN(ROOFPROF_SCAN(ROOFPROF_SCAN(__VA_ARGS__))))
+#define ROOFPROF_SCAN(...) __VA_ARGS__
 
 namespace roofprof {
 
@@ -24,10 +50,10 @@ constexpr auto within(auto part, auto member) {
 
 // The members of an owner, which are written as if they were those of the struct that has it.
 template <class Struct>
-void visit_owner(Owner Struct::* owner, Written region, auto&& visit) {
+void visit_owner(Owner Struct::* owner, auto&& visit) {
   visit("module", within(owner, &Owner::module), Written::always);
   visit("phase", within(owner, &Owner::phase), Written::always);
-  visit("region", within(owner, &Owner::region), region);
+  visit("region", within(owner, &Owner::region), Written::unless_default);
 }
 
 template <class Struct>
@@ -88,6 +114,8 @@ template <>
 inline constexpr bool is_table_row<LaunchEvent> = true;
 template <>
 inline constexpr bool is_table_row<MemoryPoint> = true;
+template <>
+inline constexpr bool is_table_row<CollectiveCall> = true;
 
 // True for a part of something that has its line already.
 template <class Struct>

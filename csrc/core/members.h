@@ -5,377 +5,112 @@
 #include <utility>
 #include <variant>
 
-#include "core/ceiling_members.h"
-#include "core/collective_members.h"
-#include "core/event_members.h"
 #include "core/member_list.h"
 #include "core/profile_data.h"
+#include "roofprof/ceilings.h"
 
 namespace roofprof {
 
-template <class Visitor>
-void for_each_member(Of<Note>, Visitor&& visit) {
-  visit("level", &Note::level, Written::always);
-  visit("code", &Note::code, Written::always);
-  visit("where", &Note::where, Written::always);
-  visit("text", &Note::text, Written::always);
-  visit("count", &Note::count, Written::always);
-}
+ROOFPROF_MEMBERS(Note, ALWAYS(level, code, where, text, count))
 
 // ---- modules and ops
 
-template <class Visitor>
-void for_each_member(Of<Module>, Visitor&& visit) {
-  visit("path", &Module::path, Written::always);
-  visit("type", &Module::type, Written::always);
-  visit("source", &Module::source, Written::unless_default);
-  visit("parent", &Module::parent, Written::unless_default);
-  visit("has_forward", &Module::has_forward, Written::unless_default);
-  visit("calls_visible", &Module::calls_visible, Written::unless_default);
-  visit("forward_of_torch", &Module::forward_of_torch, Written::unless_default);
-  visit("parameters_read", &Module::parameters_read, Written::unless_default);
-  visit("parameters_tied", &Module::parameters_tied, Written::unless_default);
-  visit("inferred", &Module::inferred, Written::unless_default);
-  visit("same_as", &Module::same_as, Written::unless_default);
-  visit("compiled_region", &Module::compiled_region, Written::unless_default);
-  visit("params_known", &Module::params_known, Written::unless_default);
-  visit("params", &Module::params, Written::unless_default);
-  visit("trainable_params", &Module::trainable_params, Written::unless_default);
-  visit("param_bytes", &Module::param_bytes, Written::unless_default);
-  visit("buffer_bytes", &Module::buffer_bytes, Written::unless_default);
-  visit("input_shapes", &Module::input_shapes, Written::unless_default);
-  visit("output_shapes", &Module::output_shapes, Written::unless_default);
-  visit("output_bytes", &Module::output_bytes, Written::unless_default);
-  visit("peak_memory", &Module::peak_memory, Written::unless_default);
-  visit("kept_memory", &Module::kept_memory, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<Work>, Visitor&& visit) {
-  visit("macs", &Work::macs, Written::always);
-  visit("causal_macs", &Work::causal_macs, Written::always);
-  visit("operations", &Work::operations, Written::always);
-  visit("read_bytes", &Work::read_bytes, Written::always);
-  visit("write_bytes", &Work::write_bytes, Written::always);
-  visit("updated_bytes", &Work::updated_bytes, Written::unless_default);
-  visit("input_elements", &Work::input_elements, Written::unless_default);
-  visit("output_elements", &Work::output_elements, Written::unless_default);
-  visit("lower_limit", &Work::lower_limit, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<ReusedBytes>, Visitor&& visit) {
-  visit("distance_bytes", &ReusedBytes::distance_bytes, Written::always);
-  visit("read_bytes", &ReusedBytes::read_bytes, Written::unless_default);
-  visit("write_bytes", &ReusedBytes::write_bytes, Written::unless_default);
-  visit("updated_bytes", &ReusedBytes::updated_bytes, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<Crossing>, Visitor&& visit) {
-  visit("levels", &Crossing::levels, Written::unless_default);
-  visit("read_bytes", &Crossing::read_bytes, Written::unless_default);
-  visit("write_bytes", &Crossing::write_bytes, Written::unless_default);
-  visit("unread_bytes", &Crossing::unread_bytes, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<CountedBytes>, Visitor&& visit) {
-  visit("dram_bytes", &CountedBytes::dram_bytes, Written::always);
-  visit("dram_read_bytes", &CountedBytes::dram_read_bytes, Written::unless_default);
-  visit("dram_write_bytes", &CountedBytes::dram_write_bytes, Written::unless_default);
-  visit("uncounted_bytes", &CountedBytes::uncounted_bytes, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<OpBucket>, Visitor&& visit) {
-  visit("op", &OpBucket::op, Written::always);
-  visit_owner(&OpBucket::owner, Written::unless_default, visit);
-  visit("dtype", &OpBucket::dtype, Written::always);
-  visit("shapes", &OpBucket::shapes, Written::unless_default);
-  visit("costed", &OpBucket::costed, Written::unless_default);
-  visit("calls", &OpBucket::calls, Written::always);
-  visit("work", &OpBucket::work, Written::always);
-  visit("time_ns", &OpBucket::time_ns, Written::unless_default);
-  visit("time_low_ns", &OpBucket::time_low_ns, Written::unless_default);
-  visit("time_high_ns", &OpBucket::time_high_ns, Written::unless_default);
-  visit("floor_ns", &OpBucket::floor_ns, Written::unless_default);
-  visit("link_bytes", &OpBucket::link_bytes, Written::unless_default);
-  visit("off_device", &OpBucket::off_device, Written::unless_default);
-  visit("reuse", &OpBucket::reuse, Written::unless_default);
-  visit("counted", &OpBucket::counted, Written::unless_default);
-  visit("crossings", &OpBucket::crossings, Written::unless_default);
-  visit("channels_first", &OpBucket::channels_first, Written::unless_default);
-  visit("fused", &OpBucket::fused, Written::unless_default);
-  visit("code", &OpBucket::code, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<AliveMemory>, Visitor&& visit) {
-  visit("category", &AliveMemory::category, Written::always);
-  visit("module", &AliveMemory::module, Written::always);
-  visit("phase", &AliveMemory::phase, Written::always);
-  visit("before", &AliveMemory::before, Written::unless_default);
-  visit("storages", &AliveMemory::storages, Written::always);
-  visit("bytes", &AliveMemory::bytes, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<MemoryPoint>, Visitor&& visit) {
-  visit("bytes", &MemoryPoint::bytes, Written::always);
-  visit("module", &MemoryPoint::module, Written::always);
-  visit("phase", &MemoryPoint::phase, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<MemoryTimeline>, Visitor&& visit) {
-  visit("ops_per_point", &MemoryTimeline::ops_per_point, Written::always);
-  visit("peak_point", &MemoryTimeline::peak_point, Written::always);
-  visit("points", &MemoryTimeline::points, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<RegionPath>, Visitor&& visit) {
-  visit("name", &RegionPath::name, Written::always);
-  visit("parent", &RegionPath::parent, Written::unless_default);
-  visit("calls", &RegionPath::calls, Written::always);
-  visit("wall_ns", &RegionPath::wall_ns, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<TokenCalls>, Visitor&& visit) {
-  visit("region", &TokenCalls::region, Written::always);
-  visit("calls", &TokenCalls::calls, Written::always);
-  visit("sequences", &TokenCalls::sequences, Written::always);
-  visit("tokens", &TokenCalls::tokens, Written::always);
-  visit("least_context", &TokenCalls::least_context, Written::always);
-  visit("most_context", &TokenCalls::most_context, Written::always);
-  visit("cache_bytes", &TokenCalls::cache_bytes, Written::always);
-  visit("weight_bytes", &TokenCalls::weight_bytes, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<KernelPart>, Visitor&& visit) {
-  visit("module", &KernelPart::module, Written::always);
-  visit("share", &KernelPart::share, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<CompiledKernel>, Visitor&& visit) {
-  visit("name", &CompiledKernel::name, Written::always);
-  visit("id", &CompiledKernel::id, Written::unless_default);
-  visit_owner(&CompiledKernel::owner, Written::unless_default, visit);
-  visit("attributed", &CompiledKernel::attributed, Written::unless_default);
-  visit("ops", &CompiledKernel::ops, Written::unless_default);
-  visit("parts", &CompiledKernel::parts, Written::unless_default);
-  visit("code", &CompiledKernel::code, Written::unless_default);
-  visit("source", &CompiledKernel::source, Written::unless_default);
-  visit("costed", &CompiledKernel::costed, Written::unless_default);
-  visit("work", &CompiledKernel::work, Written::always);
-  visit("unfused_bytes", &CompiledKernel::unfused_bytes, Written::unless_default);
-  visit("instances", &CompiledKernel::instances, Written::always);
-  visit("total_ns", &CompiledKernel::total_ns, Written::always);
-  visit("min_ns", &CompiledKernel::min_ns, Written::unless_default);
-  visit("max_ns", &CompiledKernel::max_ns, Written::unless_default);
-  visit("median_ns", &CompiledKernel::median_ns, Written::unless_default);
-  visit("stddev_ns", &CompiledKernel::stddev_ns, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<ModuleTime>, Visitor&& visit) {
-  visit_owner(&ModuleTime::owner, Written::unless_default, visit);
-  visit("calls", &ModuleTime::calls, Written::unless_default);
-  visit("self_ns", &ModuleTime::self_ns, Written::unless_default);
-  visit("host_self_ns", &ModuleTime::host_self_ns, Written::unless_default);
-}
+ROOFPROF_MEMBERS(Module, ALWAYS(path, type),
+                 UNLESS_DEFAULT(source, parent, has_forward, calls_visible, forward_of_torch, parameters_read,
+                                parameters_tied, inferred, same_as, compiled_region, params_known, params,
+                                trainable_params, param_bytes, buffer_bytes, input_shapes, output_shapes, output_bytes,
+                                peak_memory, kept_memory))
+ROOFPROF_MEMBERS(Work, ALWAYS(macs, causal_macs, operations, read_bytes, write_bytes),
+                 UNLESS_DEFAULT(updated_bytes, input_elements, output_elements, lower_limit))
+ROOFPROF_MEMBERS(ReusedBytes, ALWAYS(distance_bytes), UNLESS_DEFAULT(read_bytes, write_bytes, updated_bytes))
+ROOFPROF_MEMBERS(Crossing, UNLESS_DEFAULT(levels, read_bytes, write_bytes, unread_bytes))
+ROOFPROF_MEMBERS(CountedBytes, ALWAYS(dram_bytes), UNLESS_DEFAULT(dram_read_bytes, dram_write_bytes, uncounted_bytes))
+ROOFPROF_MEMBERS(OpBucket, ALWAYS(op), OWNER, ALWAYS(dtype), UNLESS_DEFAULT(shapes, costed), ALWAYS(calls, work),
+                 UNLESS_DEFAULT(time_ns, time_low_ns, time_high_ns, floor_ns, link_bytes, off_device, reuse, counted,
+                                crossings, channels_first, fused, code))
+ROOFPROF_MEMBERS(AliveMemory, ALWAYS(category, module, phase), UNLESS_DEFAULT(before), ALWAYS(storages, bytes))
+ROOFPROF_MEMBERS(MemoryPoint, ALWAYS(bytes, module, phase))
+ROOFPROF_MEMBERS(MemoryTimeline, ALWAYS(ops_per_point, peak_point, points))
+ROOFPROF_MEMBERS(RegionPath, ALWAYS(name), UNLESS_DEFAULT(parent), ALWAYS(calls), UNLESS_DEFAULT(wall_ns))
+ROOFPROF_MEMBERS(TokenCalls,
+                 ALWAYS(region, calls, sequences, tokens, least_context, most_context, cache_bytes, weight_bytes))
+ROOFPROF_MEMBERS(KernelPart, ALWAYS(module), UNLESS_DEFAULT(share))
+ROOFPROF_MEMBERS(CompiledKernel, ALWAYS(name), UNLESS_DEFAULT(id), OWNER,
+                 UNLESS_DEFAULT(attributed, ops, parts, code, source, costed), ALWAYS(work),
+                 UNLESS_DEFAULT(unfused_bytes), ALWAYS(instances, total_ns),
+                 UNLESS_DEFAULT(min_ns, max_ns, median_ns, stddev_ns))
+ROOFPROF_MEMBERS(ModuleTime, OWNER, UNLESS_DEFAULT(calls, self_ns, host_self_ns))
 
 // ---- on a device
 
-template <class Visitor>
-void for_each_member(Of<KernelBucket>, Visitor&& visit) {
-  visit("name", &KernelBucket::name, Written::always);
-  visit("kind", &KernelBucket::kind, Written::always);
-  visit("from", &KernelBucket::from, Written::unless_default);
-  visit("to", &KernelBucket::to, Written::unless_default);
-  visit("device", &KernelBucket::device, Written::unless_default);
-  visit("grid", &KernelBucket::grid, Written::unless_default);
-  visit("block", &KernelBucket::block, Written::unless_default);
-  visit("in_graph", &KernelBucket::in_graph, Written::unless_default);
-  visit_owner(&KernelBucket::owner, Written::unless_default, visit);
-  visit("op", &KernelBucket::op, Written::unless_default);
-  visit("bucket", &KernelBucket::bucket, Written::unless_default);
-  visit("compiled", &KernelBucket::compiled, Written::unless_default);
-  visit("attributed", &KernelBucket::attributed, Written::unless_default);
-  visit("instances", &KernelBucket::instances, Written::always);
-  visit("total_ns", &KernelBucket::total_ns, Written::always);
-  visit("min_ns", &KernelBucket::min_ns, Written::unless_default);
-  visit("max_ns", &KernelBucket::max_ns, Written::unless_default);
-  visit("median_ns", &KernelBucket::median_ns, Written::unless_default);
-  visit("stddev_ns", &KernelBucket::stddev_ns, Written::unless_default);
-  visit("bytes", &KernelBucket::bytes, Written::unless_default);
-  visit("counters", &KernelBucket::counters, Written::unless_default);
-  visit("counted", &KernelBucket::counted, Written::unless_default);
-  visit("mismatched", &KernelBucket::mismatched, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<DeviceTime>, Visitor&& visit) {
-  visit("module", &DeviceTime::module, Written::always);
-  visit("busy_ns", &DeviceTime::busy_ns, Written::always);
-  visit("idle_ns", &DeviceTime::idle_ns, Written::always);
-  visit("self_busy_ns", &DeviceTime::self_busy_ns, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ModuleCounters>, Visitor&& visit) {
-  visit_owner(&ModuleCounters::owner, Written::unless_default, visit);
-  visit("counters", &ModuleCounters::counters, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<CounterSource>, Visitor&& visit) {
-  visit("counter", &CounterSource::counter, Written::always);
-  visit("metrics", &CounterSource::metrics, Written::unless_default);
-  visit("formula", &CounterSource::formula, Written::unless_default);
-  visit("missing", &CounterSource::missing, Written::unless_default);
-}
+ROOFPROF_MEMBERS(KernelBucket, ALWAYS(name, kind), UNLESS_DEFAULT(from, to, device, grid, block, in_graph), OWNER,
+                 UNLESS_DEFAULT(op, bucket, compiled, attributed), ALWAYS(instances, total_ns),
+                 UNLESS_DEFAULT(min_ns, max_ns, median_ns, stddev_ns, bytes, counters, counted, mismatched))
+ROOFPROF_MEMBERS(DeviceTime, ALWAYS(module, busy_ns, idle_ns, self_busy_ns))
+ROOFPROF_MEMBERS(ModuleCounters, OWNER, ALWAYS(counters))
+ROOFPROF_MEMBERS(CounterSource, ALWAYS(counter), UNLESS_DEFAULT(metrics, formula, missing))
 
 // ---- what a collector recorded
 
-template <class Visitor>
-void for_each_member(Of<KernelRecord>, Visitor&& visit) {
-  visit("kind", &KernelRecord::kind, Written::always);
-  visit("name", &KernelRecord::name, Written::always);
-  visit("device", &KernelRecord::device, Written::always);
-  visit("to_device", &KernelRecord::to_device, Written::always);
-  visit("stream", &KernelRecord::stream, Written::always);
-  visit("correlation", &KernelRecord::correlation, Written::always);
-  visit("graph_node", &KernelRecord::graph_node, Written::always);
-  visit("launch", &KernelRecord::launch, Written::always);
-  visit("start_ns", &KernelRecord::start_ns, Written::always);
-  visit("end_ns", &KernelRecord::end_ns, Written::always);
-  visit("grid", &KernelRecord::grid, Written::always);
-  visit("block", &KernelRecord::block, Written::always);
-  visit("from", &KernelRecord::from, Written::always);
-  visit("to", &KernelRecord::to, Written::always);
-  visit("bytes", &KernelRecord::bytes, Written::always);
-}
+ROOFPROF_MEMBERS(KernelRecord, ALWAYS(kind, name, device, to_device, stream, correlation, graph_node, launch, start_ns,
+                                      end_ns, grid, block, from, to, bytes))
+ROOFPROF_MEMBERS(OthersWork, ALWAYS(device, start_ns, end_ns))
+ROOFPROF_MEMBERS(DeviceTrace, UNLESS_DEFAULT(start_ns, end_ns, dropped, incomplete, foreign, notes),
+                 ALWAYS(names, records), UNLESS_DEFAULT(others))
+ROOFPROF_MEMBERS(CounterRecord, ALWAYS(range), UNLESS_DEFAULT(values))
+ROOFPROF_MEMBERS(CounterTrace, UNLESS_DEFAULT(chip), ALWAYS(ranges), UNLESS_DEFAULT(dropped, passes, notes, sources),
+                 ALWAYS(records))
 
-template <class Visitor>
-void for_each_member(Of<OthersWork>, Visitor&& visit) {
-  visit("device", &OthersWork::device, Written::always);
-  visit("start_ns", &OthersWork::start_ns, Written::always);
-  visit("end_ns", &OthersWork::end_ns, Written::always);
-}
+// ---- events and collectives
 
-template <class Visitor>
-void for_each_member(Of<DeviceTrace>, Visitor&& visit) {
-  visit("start_ns", &DeviceTrace::start_ns, Written::unless_default);
-  visit("end_ns", &DeviceTrace::end_ns, Written::unless_default);
-  visit("dropped", &DeviceTrace::dropped, Written::unless_default);
-  visit("incomplete", &DeviceTrace::incomplete, Written::unless_default);
-  visit("foreign", &DeviceTrace::foreign, Written::unless_default);
-  visit("notes", &DeviceTrace::notes, Written::unless_default);
-  visit("names", &DeviceTrace::names, Written::always);
-  visit("records", &DeviceTrace::records, Written::always);
-  visit("others", &DeviceTrace::others, Written::unless_default);
-}
+ROOFPROF_MEMBERS(Event, ALWAYS(id, kind, thread), OWNER, ALWAYS(name, bucket, begin_ns, end_ns))
+ROOFPROF_MEMBERS(LaunchEvent, ALWAYS(kind, name, event, device, stream), OWNER, ALWAYS(bucket, begin_ns, end_ns))
+ROOFPROF_MEMBERS(Events, ALWAYS(kept, names, host, device, left_out))
 
-template <class Visitor>
-void for_each_member(Of<CounterRecord>, Visitor&& visit) {
-  visit("range", &CounterRecord::range, Written::always);
-  visit("values", &CounterRecord::values, Written::unless_default);
-}
-
-template <class Visitor>
-void for_each_member(Of<CounterTrace>, Visitor&& visit) {
-  visit("chip", &CounterTrace::chip, Written::unless_default);
-  visit("ranges", &CounterTrace::ranges, Written::always);
-  visit("dropped", &CounterTrace::dropped, Written::unless_default);
-  visit("passes", &CounterTrace::passes, Written::unless_default);
-  visit("notes", &CounterTrace::notes, Written::unless_default);
-  visit("sources", &CounterTrace::sources, Written::unless_default);
-  visit("records", &CounterTrace::records, Written::always);
-}
+ROOFPROF_MEMBERS(ProcessGroup, ALWAYS(name, backend, ranks), UNLESS_DEFAULT(hosts, members))
+ROOFPROF_MEMBERS(CollectiveCall, ALWAYS(collective, sequence, begin_ns, end_ns))
+ROOFPROF_MEMBERS(CollectiveBucket, ALWAYS(bucket, group, calls),
+                 UNLESS_DEFAULT(timed_calls, time_ns, exposed_ns, exposed_known, waited_calls, wait_ns, transfer_ns,
+                                uneven, algorithm))
+ROOFPROF_MEMBERS(ExposedIn, ALWAYS(collective), OWNER, ALWAYS(exposed_ns))
+ROOFPROF_MEMBERS(CollectiveData, ALWAYS(groups, collectives), UNLESS_DEFAULT(exposed_in, calls, time_ns, exposed_ns))
 
 // ---- of several ranks
 
-template <class Visitor>
-void for_each_member(Of<Rank>, Visitor&& visit) {
-  visit("rank", &Rank::rank, Written::always);
-  visit("host", &Rank::host, Written::unless_default);
-  visit("device", &Rank::device, Written::always);
-  visit("model", &Rank::model, Written::always);
-  visit("partial", &Rank::partial, Written::unless_default);
-  visit("steps", &Rank::steps, Written::unless_default);
-  visit("wall_ns", &Rank::wall_ns, Written::unless_default);
-  visit("step_ns", &Rank::step_ns, Written::unless_default);
-  visit("step_spread", &Rank::step_spread, Written::unless_default);
-  visit("time_ns", &Rank::time_ns, Written::unless_default);
-  visit("compute_ns", &Rank::compute_ns, Written::unless_default);
-  visit("communication_ns", &Rank::communication_ns, Written::unless_default);
-  visit("exposed_ns", &Rank::exposed_ns, Written::unless_default);
-  visit("waiting_ns", &Rank::waiting_ns, Written::unless_default);
-  visit("idle_ns", &Rank::idle_ns, Written::unless_default);
-  visit("lower_bound_ns", &Rank::lower_bound_ns, Written::unless_default);
-  visit("percent_of_roof", &Rank::percent_of_roof, Written::unless_default);
-  visit("peak_memory", &Rank::peak_memory, Written::unless_default);
-  visit("incomplete", &Rank::incomplete, Written::unless_default);
-  visit("macs", &Rank::macs, Written::always);
-  visit("flops", &Rank::flops, Written::always);
-  visit("bytes", &Rank::bytes, Written::always);
-}
+ROOFPROF_MEMBERS(Rank, ALWAYS(rank), UNLESS_DEFAULT(host), ALWAYS(device, model),
+                 UNLESS_DEFAULT(partial, steps, wall_ns, step_ns, step_spread, time_ns, compute_ns, communication_ns,
+                                exposed_ns, waiting_ns, idle_ns, lower_bound_ns, percent_of_roof, peak_memory,
+                                incomplete),
+                 ALWAYS(macs, flops, bytes))
+ROOFPROF_MEMBERS(TimeOverRanks, ALWAYS(ranks, min_ns, median_ns, max_ns, mean_ns, slowest))
+ROOFPROF_MEMBERS(ModuleOverRanks, ALWAYS(module, time))
+ROOFPROF_MEMBERS(KeptReport, ALWAYS(rank, json))
+ROOFPROF_MEMBERS(MergedRanks, ALWAYS(ranks), UNLESS_DEFAULT(missing, total), ALWAYS(modules), UNLESS_DEFAULT(kept))
 
-template <class Visitor>
-void for_each_member(Of<TimeOverRanks>, Visitor&& visit) {
-  visit("ranks", &TimeOverRanks::ranks, Written::always);
-  visit("min_ns", &TimeOverRanks::min_ns, Written::always);
-  visit("median_ns", &TimeOverRanks::median_ns, Written::always);
-  visit("max_ns", &TimeOverRanks::max_ns, Written::always);
-  visit("mean_ns", &TimeOverRanks::mean_ns, Written::always);
-  visit("slowest", &TimeOverRanks::slowest, Written::always);
-}
+// ---- roofs
 
-template <class Visitor>
-void for_each_member(Of<ModuleOverRanks>, Visitor&& visit) {
-  visit("module", &ModuleOverRanks::module, Written::always);
-  visit("time", &ModuleOverRanks::time, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<KeptReport>, Visitor&& visit) {
-  visit("rank", &KeptReport::rank, Written::always);
-  visit("json", &KeptReport::json, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<MergedRanks>, Visitor&& visit) {
-  visit("ranks", &MergedRanks::ranks, Written::always);
-  visit("missing", &MergedRanks::missing, Written::unless_default);
-  visit("total", &MergedRanks::total, Written::unless_default);
-  visit("modules", &MergedRanks::modules, Written::always);
-  visit("kept", &MergedRanks::kept, Written::unless_default);
-}
+ROOFPROF_MEMBERS(Provenance, ALWAYS(source, method, date, spread))
+ROOFPROF_MEMBERS(SustainedRate, ALWAYS(operations_per_second, seconds), UNLESS_DEFAULT(clock_hz, power_watts))
+ROOFPROF_MEMBERS(FastestWork, ALWAYS(shape), UNLESS_DEFAULT(kernel_name, missing))
+ROOFPROF_MEMBERS(ComputeCeiling, ALWAYS(dtype, operations_per_second, provenance), UNLESS_DEFAULT(sustained, fastest))
+ROOFPROF_MEMBERS(MemoryCeiling, ALWAYS(level, bytes_per_second, capacity_bytes, provenance),
+                 UNLESS_DEFAULT(counted_bytes_per_second))
+ROOFPROF_MEMBERS(BandwidthPoint, ALWAYS(working_set_bytes, read, triad, copy, write, update, spread))
+ROOFPROF_MEMBERS(BandwidthCurve, ALWAYS(points, provenance))
+ROOFPROF_MEMBERS(NetworkCeiling, ALWAYS(collective, backend, ranks, latency_ns, bytes_per_second, provenance))
+ROOFPROF_MEMBERS(CardFacts, UNLESS_DEFAULT(compute_capability, multiprocessors, l2_bytes, memory_bytes, tdp_watts, link,
+                                           link_bytes_per_second, inline_ecc))
+ROOFPROF_MEMBERS(CalibratedNumber, ALWAYS(name, value))
+ROOFPROF_MEMBERS(CalibratedClass, ALWAYS(name, kernels, median_error, percentile_90, median_error_before))
+ROOFPROF_MEMBERS(Calibration, ALWAYS(source, numbers, classes))
+ROOFPROF_MEMBERS(Ceilings, ALWAYS(device, compute, memory),
+                 UNLESS_DEFAULT(curve, network, facts, calibration, busy_share))
 
 // ---- all of it
 
-template <class Visitor>
-void for_each_member(Of<AfterSteps>, Visitor&& visit) {
-  visit("wall_ns", &AfterSteps::wall_ns, Written::always);
-  visit("work", &AfterSteps::work, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<Runs>, Visitor&& visit) {
-  visit("total_ns", &Runs::total_ns, Written::always);
-  visit("chosen", &Runs::chosen, Written::always);
-  visit("bare_ns", &Runs::bare_ns, Written::always);
-  visit("warmup", &Runs::warmup, Written::always);
-  visit("steps", &Runs::steps, Written::always);
-  visit("step_ns", &Runs::step_ns, Written::unless_default);
-  visit("after_steps", &Runs::after_steps, Written::unless_default);
-  visit("beside_others", &Runs::beside_others, Written::unless_default);
-}
+ROOFPROF_MEMBERS(AfterSteps, ALWAYS(wall_ns, work))
+ROOFPROF_MEMBERS(Runs, ALWAYS(total_ns, chosen, bare_ns, warmup, steps),
+                 UNLESS_DEFAULT(step_ns, after_steps, beside_others))
 
 // The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out
 // there. `Kind` is const where they are written. clang 14 needs the guides.
@@ -416,50 +151,36 @@ struct MergedKey {
 template <class Kind>
 MergedKey(Kind&) -> MergedKey<Kind>;
 
-template <class Visitor>
-void for_each_member(Of<ProfileData>, Visitor&& visit) {
-  visit("model", &ProfileData::model, Written::always);
-  visit("device", &ProfileData::device, Written::always);
-  visit("scope", &ProfileData::mode, Written::always);
-  visit("within", [](auto& data) { return TextKey{data.part}; }, Written::unless_default);
-  visit("imported", [](auto& data) { return TextKey{data.imported}; }, Written::unless_default);
-  visit("prediction", [](auto& data) { return PredictionKey{data.kind}; }, Written::unless_default);
-  visit("partial", &ProfileData::partial, Written::always);
-  visit("bypass_sought", &ProfileData::bypass_sought, Written::unless_default);
-  visit("common_error", &ProfileData::common_error, Written::unless_default);
-  visit("crossings_known", &ProfileData::crossings_known, Written::unless_default);
-  visit("device_timed", &ProfileData::device_timed, Written::always);
-  visit("busy_ns", &ProfileData::busy_ns, Written::always);
-  visit("idle_before_ns", &ProfileData::idle_before_ns, Written::unless_default);
-  visit("idle_after_ns", &ProfileData::idle_after_ns, Written::unless_default);
-  visit("idle_basis", &ProfileData::idle_basis, Written::unless_default);
-  visit("observing_ns", &ProfileData::observing_ns, Written::unless_default);
-  visit("compute_capability", &ProfileData::compute_capability, Written::always);
-  visit("peak_memory", &ProfileData::peak_memory, Written::unless_default);
-  visit("collectives", &ProfileData::collectives, Written::unless_default);
-  visit("merged", [](auto& data) { return MergedKey{data.kind}; }, Written::unless_default);
-  visit("counter_ranges", &ProfileData::counter_ranges, Written::always);
-  visit("counter_passes", &ProfileData::counter_passes, Written::always);
-  visit("environment", &ProfileData::environment, Written::always);
-  visit("ceilings", &ProfileData::ceilings, Written::always);
-  visit("runs", &ProfileData::runs, Written::always);
-  visit("unobserved", &ProfileData::unobserved, Written::always);
-  visit("dropped_records", &ProfileData::dropped_records, Written::always);
-  visit("unattributed_kernels", &ProfileData::unattributed_kernels, Written::always);
-  visit("notes", &ProfileData::notes, Written::always);
-  visit("region_paths", &ProfileData::regions, Written::unless_default);
-  visit("token_calls", &ProfileData::token_calls, Written::unless_default);
-  visit("modules", &ProfileData::modules, Written::always);
-  visit("ops", &ProfileData::ops, Written::always);
-  visit("times", &ProfileData::times, Written::always);
-  visit("kernel_buckets", &ProfileData::kernels, Written::always);
-  visit("compiled_kernels", &ProfileData::compiled_kernels, Written::unless_default);
-  visit("device_times", &ProfileData::device_times, Written::always);
-  visit("module_counters", &ProfileData::module_counters, Written::always);
-  visit("counters", &ProfileData::counters, Written::always);
-  visit("alive_at_peak", &ProfileData::alive_at_peak, Written::unless_default);
-  visit("memory_timeline", &ProfileData::memory_timeline, Written::unless_default);
-  visit("events", &ProfileData::events, Written::unless_default);
-}
+inline constexpr auto kWithinKey = [](auto& data) { return TextKey{data.part}; };
+inline constexpr auto kImportedKey = [](auto& data) { return TextKey{data.imported}; };
+inline constexpr auto kPredictionKey = [](auto& data) { return PredictionKey{data.kind}; };
+inline constexpr auto kMergedKey = [](auto& data) { return MergedKey{data.kind}; };
+
+ROOFPROF_MEMBERS(ProfileData, ALWAYS(model, device), visit("scope", &ProfileData::mode, Written::always),
+                 visit("within", kWithinKey, Written::unless_default),
+                 visit("imported", kImportedKey, Written::unless_default),
+                 visit("prediction", kPredictionKey, Written::unless_default), ALWAYS(partial),
+                 UNLESS_DEFAULT(bypass_sought, common_error, crossings_known), ALWAYS(device_timed, busy_ns),
+                 UNLESS_DEFAULT(idle_before_ns, idle_after_ns, idle_basis, observing_ns), ALWAYS(compute_capability),
+                 UNLESS_DEFAULT(peak_memory, collectives), visit("merged", kMergedKey, Written::unless_default),
+                 ALWAYS(counter_ranges, counter_passes, environment, ceilings, runs, unobserved, dropped_records,
+                        unattributed_kernels, notes),
+                 visit("region_paths", &ProfileData::regions, Written::unless_default), UNLESS_DEFAULT(token_calls),
+                 ALWAYS(modules, ops, times), visit("kernel_buckets", &ProfileData::kernels, Written::always),
+                 UNLESS_DEFAULT(compiled_kernels), ALWAYS(device_times, module_counters, counters),
+                 UNLESS_DEFAULT(alive_at_peak, memory_timeline, events))
+
+// ---- what is derived from it, and written in the same form for every other reader
+
+ROOFPROF_MEMBERS(StepStatistics, ALWAYS(count, mean_ns, median_ns, spread, slowest_ns, slowest_index))
+ROOFPROF_MEMBERS(TokenPhase,
+                 ALWAYS(name, calls, sequences, tokens, least_context, most_context, weight_bytes, cache_bytes, macs,
+                        flops, bytes, intensity, flops_per_token, time_ns, tokens_per_second))
+ROOFPROF_MEMBERS(FlopsUtilization, ALWAYS(mfu, hfu, time_ns, time_of))
+ROOFPROF_MEMBERS(Finding, ALWAYS(id, rule, module, modules, op, ops, source, bound, text, action, gain_low_ns,
+                                 gain_high_ns, basis, confidence, because, try_it, evidence, reference))
+ROOFPROF_MEMBERS(UncostedOp, ALWAYS(op, calls, percent_of_time, modules, module_count))
+ROOFPROF_MEMBERS(Coverage, ALWAYS(uncosted, uncosted_ops, uncalled_modules, unattributed_kernels, dropped_records,
+                                  unobserved, notes))
 
 }  // namespace roofprof

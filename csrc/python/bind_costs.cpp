@@ -5,6 +5,7 @@
 #include <torch/csrc/DynamicTypes.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "bindings.h"
 #include "observe/operators/tensor_format.h"
@@ -17,13 +18,43 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-py::object dtype_object(std::int64_t element_type) {
-  if (element_type < 0) return py::none();
+// As signatures name them.
+struct TorchSize : py::object {
+  using py::object::object;
+  explicit TorchSize(py::object size) : py::object(std::move(size)) {}
+};
+struct TorchDType : py::object {
+  using py::object::object;
+  explicit TorchDType(py::object dtype) : py::object(std::move(dtype)) {}
+};
+
+}  // namespace
+}  // namespace roofprof::python
+
+namespace pybind11::detail {
+template <>
+struct handle_type_name<roofprof::python::TorchSize> {
+  static constexpr auto name = const_name("torch.Size");
+};
+template <>
+struct handle_type_name<roofprof::python::TorchDType> {
+  static constexpr auto name = const_name("torch.dtype");
+};
+}  // namespace pybind11::detail
+
+namespace roofprof::python {
+namespace {
+
+// Returns None where it is not known.
+TorchDType dtype_object(std::int64_t element_type) {
+  if (element_type < 0) return TorchDType(py::none());
   auto* dtype = torch::getTHPDtype(static_cast<c10::ScalarType>(element_type));
-  return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(dtype));
+  return TorchDType(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(dtype)));
 }
 
-py::object shape_of(const TensorDesc& tensor) { return py::module_::import("torch").attr("Size")(tensor.sizes); }
+TorchSize shape_of(const TensorDesc& tensor) {
+  return TorchSize(py::module_::import("torch").attr("Size")(tensor.sizes));
+}
 
 std::int64_t element_size(const TensorDesc& tensor) {
   return tensor.element_type < 0
@@ -97,7 +128,7 @@ void call_python(py::handle evaluate, const OpCall& call, Work& work) {
 }  // namespace
 
 void bind_costs(py::module_& module) {
-  py::class_<TensorDesc>(module, "TensorDescriptor")
+  py::class_<TensorDesc>(module, "TensorDescriptor", "A tensor without its data.")
       .def_property_readonly("shape", &shape_of)
       .def_property_readonly("dtype", [](const TensorDesc& tensor) { return dtype_object(tensor.element_type); })
       .def_property_readonly("ndim", &TensorDesc::dim)

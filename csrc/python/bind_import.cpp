@@ -171,6 +171,7 @@ CountKernels counting(const CountInPython& count) {
 }  // namespace
 
 void bind_import(py::module_& module) {
+  py::class_<ncu::Output> output(module, "NcuOutput");  // the other reader's signatures name it
   py::register_exception<kineto::TraceError>(module, "TraceError", PyExc_ValueError);
   py::class_<kineto::TraceReader>(module, "TraceReader")
       .def(py::init<>())
@@ -189,22 +190,22 @@ void bind_import(py::module_& module) {
       .def(
           "report",
           [](kineto::TraceReader& reader, const std::optional<Ceilings>& roofs,
-             const std::optional<kineto::StepRange>& steps, bool mean, const Report* model,
+             const std::optional<kineto::StepRange>& steps, bool mean, const std::optional<Report>& model,
              const std::vector<Call>& calls, const Parameters& parameters, const std::vector<ReadCapture>& captures,
-             const CountInPython& counters, bool alone) {
+             const std::optional<CountInPython>& counters, bool alone) {
             std::optional<kineto::CalledModel> called;
-            if (model != nullptr) called = called_model(*model, calls, parameters);
+            if (model) called = called_model(*model, calls, parameters);
             return import_trace(reader.finish(), {.roofs = roofs,
                                                   .steps = steps,
                                                   .mean = mean,
                                                   .model = called ? &*called : nullptr,
-                                                  .counted = model != nullptr ? &model->data() : nullptr,
+                                                  .counted = model ? &model->data() : nullptr,
                                                   .captures = captures_of(captures),
-                                                  .counters = counters ? counting(counters) : nullptr,
+                                                  .counters = counters ? counting(*counters) : nullptr,
                                                   .alone = alone});
           },
           py::arg("roofs") = py::none(), py::arg("steps") = py::none(), py::arg("mean") = false,
-          py::arg("model") = nullptr, py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
+          py::arg("model") = py::none(), py::arg("calls") = std::vector<Call>(), py::arg("parameters") = Parameters(),
           py::arg("captures") = std::vector<ReadCapture>(), py::arg("counters") = py::none(), py::arg("alone") = false);
 }
 

@@ -56,13 +56,7 @@ void bind_host(py::module_& module) {
   module.def("usable_processors", &usable_processors);
   module.def("available_memory_bytes", [] { return available_memory_bytes(); });
   module.def(
-      "environment_of",
-      [](const std::string& device) {
-        py::dict result;
-        for (const auto& [key, value] : environment_of(device)) result[py::str(key)] = py::cast(value);
-        return result;
-      },
-      py::arg("device"));
+      "environment_of", [](const std::string& device) { return facts_of(environment_of(device)); }, py::arg("device"));
 }
 
 void bind_doctor(py::module_& module) {
@@ -80,18 +74,18 @@ void bind_doctor(py::module_& module) {
 void bind_machine(py::module_& module) {
   module.def(
       "measure_ceilings",
-      [](const std::string& device, const Progress& progress) {
-        MeasuredCeilings measured = unlocked([&] { return measure_ceilings(device, progress); });
-        return py::make_tuple(std::move(measured.ceilings), std::move(measured.notes));
+      [](const std::string& device, const std::optional<Progress>& progress) {
+        MeasuredCeilings measured = unlocked([&] { return measure_ceilings(device, progress.value_or(nullptr)); });
+        return std::pair(std::move(measured.ceilings), std::move(measured.notes));
       },
-      py::arg("device"), py::arg("progress") = nullptr);
+      py::arg("device"), py::arg("progress") = py::none());
   module.def(
       "cached_ceilings",
       [](const std::string& device, const Progress& progress, bool again) {
         RoofSource source;
         source.while_waiting = &raise_interrupts;
         CachedCeilings cached = unlocked([&] { return cached_ceilings(device, progress, again, source); });
-        return py::make_tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
+        return std::tuple(std::move(cached.roofs.ceilings), std::move(cached.roofs.notes), cached.is_new);
       },
       py::arg("device"), py::arg("progress"), py::arg("again"));
   module.def("ceilings_cache_folder", &ceilings_cache_folder);

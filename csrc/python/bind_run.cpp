@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <array>
 #include <chrono>
@@ -79,7 +80,7 @@ struct OpsWork {
 };
 
 // Returns the work of what the call dispatches on this thread, in no profile.
-OpsWork work_of(const py::function& call) {
+OpsWork work_of(const py::typing::Callable<py::object()>& call) {
   const auto session = std::make_shared<observe::Session>();
   session->start(kOutside);
   try {
@@ -124,7 +125,7 @@ CompiledGraph read_graph(const py::dict& from) {
 }
 
 // `facts` are those that the profiler knows itself.
-Report make_report(PythonRun& self, const py::dict& facts) {
+Report make_report(PythonRun& self, const AnyDict& facts) {
   RunRecord observed;
   observed.modules = self.hooks->modules();
   observed.model = facts["model"].cast<std::string>();
@@ -158,7 +159,9 @@ struct Plain : c10::TensorImpl {
   static c10::Device device_of(const c10::TensorImpl& tensor) { return (tensor.*(&Plain::device_default))(); }
 };
 
-std::vector<at::Tensor> tensors_in(const py::list& objects) {
+using Tensors = py::typing::List<at::Tensor>;
+
+std::vector<at::Tensor> tensors_in(const Tensors& objects) {
   std::vector<at::Tensor> tensors;
   tensors.reserve(objects.size());
   for (const auto object : objects) tensors.push_back(tensor_in(object));
@@ -167,9 +170,14 @@ std::vector<at::Tensor> tensors_in(const py::list& objects) {
 
 void bind_state(py::module_& module) {
   module.attr("BYTES_KEPT") = run::kBytesKept;
-  py::class_<run::AmbientState>(module, "AmbientState").def(py::init<>()).def("restore", &run::AmbientState::restore);
-  py::class_<run::KeptTensors>(module, "KeptTensors")
-      .def(py::init([](const py::list& tensors) {
+  py::class_<run::AmbientState>(
+      module, "AmbientState",
+      "Keeps the grad mode, autocast's cache, and the random numbers of the CPU and of CUDA devices.")
+      .def(py::init<>())
+      .def("restore", &run::AmbientState::restore);
+  py::class_<run::KeptTensors>(module, "KeptTensors",
+                               "Keeps tensors by value; restore() returns how many could not be put back.")
+      .def(py::init([](const Tensors& tensors) {
              std::vector<run::ToKeep> to_keep;
              for (auto& tensor : tensors_in(tensors)) to_keep.push_back({std::move(tensor), /*by_value=*/true});
              return run::KeptTensors(to_keep);
@@ -177,21 +185,20 @@ void bind_state(py::module_& module) {
            py::arg("tensors"))
       .def("restore", &run::KeptTensors::restore);
   py::class_<run::TensorSnapshot>(module, "TensorSnapshot")
-      .def(py::init([](const py::list& tensors, const py::list& inputs, std::int64_t bytes_kept) {
+      .def(py::init([](const Tensors& tensors, const Tensors& inputs, std::int64_t bytes_kept) {
              return run::TensorSnapshot(tensors_in(tensors), tensors_in(inputs), bytes_kept);
            }),
            py::arg("tensors"), py::arg("inputs"), py::arg("bytes_kept"))
       .def("why_only_once", &run::TensorSnapshot::why_only_once)
       .def(
-          "keep", [](run::TensorSnapshot& self, const py::list& tensors) { self.keep(tensors_in(tensors)); },
+          "keep", [](run::TensorSnapshot& self, const Tensors& tensors) { self.keep(tensors_in(tensors)); },
           py::arg("tensors"))
       .def("restore", &run::TensorSnapshot::restore);
   module.def(
       "gradient_of",
-      [](py::handle tensor) -> py::object {
-        const auto gradient = run::gradient_of(tensor_in(tensor));
-        if (!gradient || !gradient->defined()) return py::none();
-        return py::reinterpret_steal<py::object>(THPVariable_Wrap(*gradient));
+      [](py::handle tensor) -> std::optional<at::Tensor> {
+        auto gradient = run::gradient_of(tensor_in(tensor));
+        return gradient && gradient->defined() ? std::move(gradient) : std::nullopt;
       },
       py::arg("tensor"));
   module.def(
@@ -209,21 +216,22 @@ void bind_state(py::module_& module) {
       py::arg("tensor"));
 }
 
+using Clock = py::typing::Callable<py::float_()>;
+
 // Returns how many bare calls were for warm-up, and the note on what other programs did meanwhile. `timer` makes and
 // times them; `now` is Python's clock in seconds, which the time limit goes by.
 std::pair<std::int64_t, std::optional<Note>> time_calls(PythonRun& self, const py::object& target,
-                                                        const py::object& timer, const py::function& now,
-                                                        std::int64_t warmup, std::int64_t repeat,
-                                                        std::optional<double> seconds) {
-  using Clock = std::chrono::steady_clock;
+                                                        const py::object& timer, const Clock& now, std::int64_t warmup,
+                                                        std::int64_t repeat, std::optional<double> seconds) {
+  using Time = std::chrono::steady_clock::time_point;
   const auto duration = [](double of_seconds) {
-    return std::chrono::round<Clock::duration>(std::chrono::duration<double>(of_seconds));
+    return std::chrono::round<Time::duration>(std::chrono::duration<double>(of_seconds));
   };
   constexpr double kNoLimit = 9e9;  // what a duration of nanoseconds can hold
   run::RunLimits limits{warmup, repeat};
-  limits.time = seconds.value_or(kNoLimit) < kNoLimit ? duration(*seconds) : Clock::duration::max();
+  limits.time = seconds.value_or(kNoLimit) < kNoLimit ? duration(*seconds) : Time::duration::max();
   limits.warmup_share = static_cast<double>(warmup) / static_cast<double>(warmup + repeat);
-  limits.now = [&] { return Clock::time_point(duration(now().cast<double>())); };
+  limits.now = [&] { return Time(duration(now().cast<double>())); };
   TimedTarget calls(self.run, target, timer);
   run::RunResult result;
   run::time_calls(calls, limits, result);
@@ -237,7 +245,9 @@ void bind_run(py::module_& module) {
   module.attr("WARM_UP_CALLS") = run::kWarmUpCalls;
   py::class_<run::RunLimits>(module, "RunLimits")
       .def(py::init(&make_limits), py::arg("warmup"), py::arg("repeat"), py::arg("seconds") = py::none());
-  py::class_<OpsWork>(module, "OpsWork")
+  py::class_<OpsWork>(
+      module, "OpsWork",
+      "The work of some operators: a lower_limit where one has no cost; not costed where nothing is known.")
       .def(py::init<>())
       .def_readwrite("costed", &OpsWork::costed)
       .def_property(
@@ -247,12 +257,16 @@ void bind_run(py::module_& module) {
       .def_property_readonly("bytes", [](const OpsWork& self) { return self.work.bytes(); })
       .def_property_readonly("operations",
                              [](const OpsWork& self) { return saturating_add(self.work.flops(), self.work.int_ops()); })
-      .def("add", [](OpsWork& self, const OpsWork& other) {
-        self.work += other.work;
-        self.costed = self.costed && other.costed;
-      });
+      .def(
+          "add",
+          [](OpsWork& self, const OpsWork& other) {
+            self.work += other.work;
+            self.costed = self.costed && other.costed;
+          },
+          py::arg("other"));
   module.def("work_of", &work_of, py::arg("call"));
-  py::class_<PythonRun>(module, "Run")
+  py::class_<PythonRun>(module, "Run",
+                        "One run, block or count: the run loop, what it observed so far, and the report of it.")
       .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
            py::arg("counters"), py::arg("keep_events") = false, py::arg("holds_data") = true,
            py::arg("otherwise") = py::none(), py::arg("all_threads") = false)
@@ -279,14 +293,16 @@ void bind_run(py::module_& module) {
           },
           py::arg("target"), py::arg("limits"))
       .def("time", &time_calls, py::arg("target"), py::arg("timer"), py::arg("now"), py::arg("warmup"),
-           py::arg("repeat"), py::arg("seconds"))
+           py::arg("repeat"), py::arg("seconds"),
+           "Return the number of calls for warm-up and a note; timer makes a call, returns its wall time in ns, and is "
+           "told to keep the latest one as timed.")
       .def_property_readonly("counted", [](const PythonRun& self) { return self.run.result().counting.has_value(); })
       .def_property_readonly("timed", [](const PythonRun& self) { return !self.run.result().timed.empty(); })
       .def_property_readonly("device", [](const PythonRun& self) { return self.run.setting().device; })
       .def_property_readonly("untimed", [](const PythonRun& self) { return self.run.setting().untimed; })
       .def("report", &make_report, py::arg("facts"));
-  module.def("check_counters", [](const std::string& name) { counters_named(name); });
-  module.def("untimed_on", &untimed_on);
+  module.def("check_counters", [](const std::string& name) { counters_named(name); }, py::arg("counters"));
+  module.def("untimed_on", &untimed_on, py::arg("device"));
   bind_state(module);
 }
 

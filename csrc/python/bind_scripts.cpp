@@ -48,10 +48,10 @@ class PythonCopy {
   observe::InstrumentedCopy copy_;
 };
 
-py::list script_tree(const torch::jit::Module& module) {
-  py::list rows;
+AnyDicts script_tree(const torch::jit::Module& module) {
+  AnyDicts rows;
   for (const auto& row : observe::tree_of(module).modules) {
-    py::dict facts;
+    AnyDict facts;
     facts["path"] = row.path;
     facts["type"] = row.type;
     facts["parent"] = row.parent;

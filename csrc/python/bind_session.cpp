@@ -27,6 +27,12 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
+// Says in the signature that it may be None.
+template <class Value>
+std::optional<std::shared_ptr<Value>> known(std::shared_ptr<Value> value) {
+  return value ? std::optional(std::move(value)) : std::nullopt;
+}
+
 void bind_scopes(py::module_& module) {
   // `token` is the object that closes the region.
   module.def(
@@ -39,11 +45,11 @@ void bind_scopes(py::module_& module) {
 
   module.def(
       "declare_work",
-      [](std::string_view name, const py::dict& counts) { return observe::declare_work(name, read_work(counts)); },
+      [](std::string_view name, const AnyDict& counts) { return observe::declare_work(name, read_work(counts)); },
       py::arg("name"), py::arg("counts"));
   module.def(
       "open_work",
-      [](std::string_view name, const py::dict& counts, const py::object& token) {
+      [](std::string_view name, const AnyDict& counts, const py::object& token) {
         observe::open_work(name, read_work(counts), token.ptr());
       },
       py::arg("name"), py::arg("counts"), py::arg("token"));
@@ -53,11 +59,12 @@ void bind_scopes(py::module_& module) {
 }  // namespace
 
 void bind_session(py::module_& module) {
-  py::class_<Fingerprint>(module, "Fingerprint")
+  py::class_<Fingerprint>(module, "Fingerprint",
+                          "Identifies a module and all below it: two are equal if nothing changed that a tree has.")
       .def(py::init<py::handle>(), py::arg("module"))
       .def(py::self == py::self);  // NOLINT(misc-redundant-expression)
   py::class_<PlacedModules, std::shared_ptr<PlacedModules>>(module, "PlacedModules")
-      .def(py::init([](const py::list& modules, const py::list& objects, const py::list& forwards) {
+      .def(py::init([](const AnyDicts& modules, const Objects& objects, const Objects& forwards) {
              return std::make_shared<PlacedModules>(read_modules(modules), objects, forwards);
            }),
            py::arg("modules"), py::arg("objects"), py::arg("forwards"));
@@ -68,7 +75,7 @@ void bind_session(py::module_& module) {
       .def_property_readonly("leave_hook", [](const py::object& self) { return ModuleHooks::leave_hook(self); })
       .def(
           "update",
-          [](ModuleHooks& hooks, ModuleId place, const py::dict& facts) { hooks.update(place, read_module(facts)); },
+          [](ModuleHooks& hooks, ModuleId place, const AnyDict& facts) { hooks.update(place, read_module(facts)); },
           py::arg("place"), py::arg("facts"))
       .def("tell_reads", &ModuleHooks::tell_reads)
       .def_readonly("came_by_door", &ModuleHooks::came_by_door)
@@ -116,8 +123,11 @@ void bind_session(py::module_& module) {
       .def("leave_closure",
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
 
-  py::class_<Doors>(module, "Doors")
-      .def(py::init([](const py::list& places) {
+  using Places = py::typing::List<py::typing::Tuple<py::type, py::str, py::bool_>>;
+  py::class_<Doors>(
+      module, "Doors",
+      "Callables in the place of functions of classes, which report calls of modules that torch does not announce.")
+      .def(py::init([](const Places& places) {
              std::vector<DoorPlace> read;
              for (const auto& place : places) {
                const auto [type, name, is_forward] = place.cast<std::tuple<py::object, py::str, bool>>();
@@ -136,13 +146,16 @@ void bind_session(py::module_& module) {
       .def("close", &ShortCalls::close);
   module.def("set_caller_at_doors", &set_caller_at_doors, py::arg("caller"));
 
-  py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(module, "OuterCalls")
+  py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(
+      module, "OuterCalls", "Hooks that ask whether a module call matters, unless it is inside of a call that does.")
       .def(py::init<py::object, py::object>(), py::arg("begin"), py::arg("end"))
       .def("forget", &OuterCalls::forget)
       .def_property_readonly("enter_hook", [](const py::object& self) { return OuterCalls::enter_hook(self); })
       .def_property_readonly("leave_hook", [](const py::object& self) { return OuterCalls::leave_hook(self); });
 
-  py::class_<BackwardRuns, std::unique_ptr<BackwardRuns, py::nodelete>>(module, "BackwardRuns")
+  py::class_<BackwardRuns, std::unique_ptr<BackwardRuns, py::nodelete>>(
+      module, "BackwardRuns",
+      "Knows which calls a backward went through, by the autograd nodes that they made. There is one in a process.")
       .def(py::init([] { return &BackwardRuns::instance(); }))
       .def("watch", &BackwardRuns::watch)
       .def("ignore", &BackwardRuns::ignore)
@@ -152,23 +165,33 @@ void bind_session(py::module_& module) {
       .def_property_readonly("next_node", [](const BackwardRuns& /*self*/) { return BackwardRuns::next_node(); })
       .def_property_readonly("nodes", &BackwardRuns::nodes);
 
-  module.def("uninterrupted", &uninterrupted, py::arg("method"));
-  py::class_<Uninterrupted>(module, "Uninterrupted")
+  using Method = py::typing::Callable<py::object(py::ellipsis)>;
+  module.def(
+      "uninterrupted", [](const Method& method) { return uninterrupted(method); }, py::arg("method"),
+      "Return the same method, in which signals wait until it has ended.");
+  py::class_<Uninterrupted>(module, "Uninterrupted",
+                            "Wraps a context manager whose beginning and end are not interrupted.")
       .def(py::init<py::object>(), py::arg("inner"))
       .def("__enter__", &Uninterrupted::enter)
       .def("__exit__", &Uninterrupted::exit);
 
   // Serves threads that Python starts: the thread that starts one hands over the call or block that it works for.
   // NOLINTNEXTLINE(bugprone-unused-raii)
-  py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(module, "OwnCall");
-  module.def("own_call", [] { return std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread()); });
-  py::class_<observe::WorksFor>(module, "WorksFor")
+  py::class_<observe::OwnCallData, std::shared_ptr<observe::OwnCallData>>(
+      module, "OwnCall", "A run's call or block, which is handed to the threads that it starts.");
+  module.def("own_call",
+             [] { return known(std::const_pointer_cast<observe::OwnCallData>(observe::call_of_this_thread())); });
+  py::class_<observe::WorksFor>(
+      module, "WorksFor", "Makes this thread work for that call while this object lives; drop it on the same thread.")
       .def(py::init<std::shared_ptr<observe::OwnCallData>>(), py::arg("call"));
 
   // NOLINTNEXTLINE(bugprone-unused-raii)
-  py::class_<observe::LaterPlace, std::shared_ptr<observe::LaterPlace>>(module, "LaterPlace");
-  module.def("place_for_later", &observe::place_for_later);
-  py::class_<observe::RunsAtPlace>(module, "RunsAtPlace")
+  py::class_<observe::LaterPlace, std::shared_ptr<observe::LaterPlace>>(
+      module, "LaterPlace", "Where an observed thread was when it asked for work that begins later.");
+  module.def("place_for_later", [] { return known(observe::place_for_later()); });
+  py::class_<observe::RunsAtPlace>(
+      module, "RunsAtPlace",
+      "Makes what runs on this thread belong there while this object lives; drop it on the same thread.")
       .def(py::init<const std::shared_ptr<observe::LaterPlace>&>(), py::arg("place"));
 
   module.def("cpu_environment", &cpu_environment);

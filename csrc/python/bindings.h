@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "python/report/signatures.h"
+
 namespace roofprof::python {
 
 void bind_machine(pybind11::module_& module);

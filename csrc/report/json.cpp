@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "analysis/whole/analysis.h"
-#include "core/derived_members.h"
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/members.h"

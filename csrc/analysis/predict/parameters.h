@@ -242,192 +242,34 @@ struct PredictionParameters {
 // The file.
 extern const std::string_view kPredictionParameters;
 
-template <class Visitor>
-void for_each_member(Of<ClassParameters>, Visitor&& visit) {
-  visit("name", &ClassParameters::name, Written::always);
-  visit("of_peak", &ClassParameters::of_peak, Written::always);
-  visit("of_bandwidth", &ClassParameters::of_bandwidth, Written::always);
-  visit("low", &ClassParameters::low, Written::always);
-  visit("high", &ClassParameters::high, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<HalfSizes>, Visitor&& visit) {
-  visit("depth", &HalfSizes::depth, Written::always);
-  visit("width", &HalfSizes::width, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ProductParameters>, Visitor&& visit) {
-  visit("tile_side", &ProductParameters::tile_side, Written::always);
-  visit("tile_latency", &ProductParameters::tile_latency, Written::always);
-  visit("byte_latency", &ProductParameters::byte_latency, Written::always);
-  visit("split", &ProductParameters::split, Written::always);
-  visit("exposed_output", &ProductParameters::exposed_output, Written::always);
-  visit("overlap", &ProductParameters::overlap, Written::always);
-  visit("unaligned", &ProductParameters::unaligned, Written::always);
-  visit("odd_macs", &ProductParameters::odd_macs, Written::always);
-  visit("geforce", &ProductParameters::geforce, Written::always);
-  visit("batched_tiles", &ProductParameters::batched_tiles, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<VectorProductParameters>, Visitor&& visit) {
-  visit("load", &VectorProductParameters::load, Written::always);
-  visit("prologue", &VectorProductParameters::prologue, Written::always);
-  visit("low", &VectorProductParameters::low, Written::always);
-  visit("high", &VectorProductParameters::high, Written::always);
-  visit("unsteady", &VectorProductParameters::unsteady, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<AttentionKernels>, Visitor&& visit) {
-  visit("of_peak", &AttentionKernels::of_peak, Written::always);
-  visit("score_operations", &AttentionKernels::score_operations, Written::always);
-  visit("tile_cycles", &AttentionKernels::tile_cycles, Written::always);
-  visit("item_cycles", &AttentionKernels::item_cycles, Written::always);
-  visit("tail", &AttentionKernels::tail, Written::always);
-  visit("decoding_cycles", &AttentionKernels::decoding_cycles, Written::always);
-  visit("second_cycles", &AttentionKernels::second_cycles, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<AttentionParameters>, Visitor&& visit) {
-  visit("bytes_per_score", &AttentionParameters::bytes_per_score, Written::always);
-  visit("of_dram", &AttentionParameters::of_dram, Written::always);
-  visit("of_cache", &AttentionParameters::of_cache, Written::always);
-  visit("copies", &AttentionParameters::copies, Written::always);
-  visit("tile_of_cache", &AttentionParameters::tile_of_cache, Written::always);
-  visit("cache_share", &AttentionParameters::cache_share, Written::always);
-  visit("ramp", &AttentionParameters::ramp, Written::always);
-  visit("head_bandwidth", &AttentionParameters::head_bandwidth, Written::always);
-  visit("serial", &AttentionParameters::serial, Written::always);
-  visit("overlapped", &AttentionParameters::overlapped, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ChannelsLast>, Visitor&& visit) {
-  visit("spatial", &ChannelsLast::spatial, Written::always);
-  visit("pointwise", &ChannelsLast::pointwise, Written::always);
-  visit("grouped", &ChannelsLast::grouped, Written::always);
-  visit("depthwise", &ChannelsLast::depthwise, Written::always);
-  visit("stem", &ChannelsLast::stem, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ConvolutionParameters>, Visitor&& visit) {
-  visit("depth", &ConvolutionParameters::depth, Written::always);
-  visit("width", &ConvolutionParameters::width, Written::always);
-  visit("unaligned", &ConvolutionParameters::unaligned, Written::always);
-  visit("depthwise_exponent", &ConvolutionParameters::depthwise_exponent, Written::always);
-  visit("floor", &ConvolutionParameters::floor, Written::always);
-  visit("channels_last", &ConvolutionParameters::channels_last, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<StreamingParameters>, Visitor&& visit) {
-  visit("cache_share", &StreamingParameters::cache_share, Written::always);
-  visit("of_cache_bandwidth", &StreamingParameters::of_cache_bandwidth, Written::always);
-  visit("norm_instructions", &StreamingParameters::norm_instructions, Written::always);
-  visit("short_softmax_instructions", &StreamingParameters::short_softmax_instructions, Written::always);
-  visit("long_softmax_instructions", &StreamingParameters::long_softmax_instructions, Written::always);
-  visit("row_share", &StreamingParameters::row_share, Written::always);
-  visit("index_instructions", &StreamingParameters::index_instructions, Written::always);
-  visit("concatenation_instructions", &StreamingParameters::concatenation_instructions, Written::always);
-  visit("permuted", &StreamingParameters::permuted, Written::always);
-  visit("plane_seconds", &StreamingParameters::plane_seconds, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<HostParameters>, Visitor&& visit) {
-  visit("op_seconds", &HostParameters::op_seconds, Written::always);
-  visit("view_seconds", &HostParameters::view_seconds, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<GpuParameters>, Visitor&& visit) {
-  visit("classes", &GpuParameters::classes, Written::always);
-  visit("overlap", &GpuParameters::overlap, Written::always);
-  visit("kernel_floor", &GpuParameters::kernel_floor, Written::always);
-  visit("inline_ecc", &GpuParameters::inline_ecc, Written::always);
-  visit("product", &GpuParameters::product, Written::always);
-  visit("vector_product", &GpuParameters::vector_product, Written::always);
-  visit("attention", &GpuParameters::attention, Written::always);
-  visit("convolution", &GpuParameters::convolution, Written::always);
-  visit("streaming", &GpuParameters::streaming, Written::always);
-  visit("host", &GpuParameters::host, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<CpuParameters>, Visitor&& visit) {
-  visit("classes", &CpuParameters::classes, Written::always);
-  visit("product", &CpuParameters::product, Written::always);
-  visit("convolution", &CpuParameters::convolution, Written::always);
-  visit("overlap", &CpuParameters::overlap, Written::always);
-  visit("cache_share", &CpuParameters::cache_share, Written::always);
-  visit("op_floor", &CpuParameters::op_floor, Written::always);
-  visit("convolution_floor", &CpuParameters::convolution_floor, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<CollectiveParameters>, Visitor&& visit) {
-  visit("launch", &CollectiveParameters::launch, Written::always);
-  visit("step", &CollectiveParameters::step, Written::always);
-  visit("of_fabric", &CollectiveParameters::of_fabric, Written::always);
-  visit("of_pcie", &CollectiveParameters::of_pcie, Written::always);
-  visit("of_memory", &CollectiveParameters::of_memory, Written::always);
-  visit("ring_filling", &CollectiveParameters::ring_filling, Written::always);
-  visit("ring_bytes", &CollectiveParameters::ring_bytes, Written::always);
-  visit("direct_filling", &CollectiveParameters::direct_filling, Written::always);
-  visit("direct_bytes", &CollectiveParameters::direct_bytes, Written::always);
-  visit("low", &CollectiveParameters::low, Written::always);
-  visit("high", &CollectiveParameters::high, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<ProductKernels>, Visitor&& visit) {
-  visit("launch", &ProductKernels::launch, Written::always);
-  visit("of_peak", &ProductKernels::of_peak, Written::always);
-  visit("last_wave", &ProductKernels::last_wave, Written::always);
-  visit("cache", &ProductKernels::cache, Written::always);
-  visit("of_vector", &ProductKernels::of_vector, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<AchievedShare>, Visitor&& visit) {
-  visit("compute_capability", &AchievedShare::compute_capability, Written::always);
-  visit("dram", &AchievedShare::dram, Written::always);
-  visit("tensor", &AchievedShare::tensor, Written::always);
-  visit("picojoules_per_flop", &AchievedShare::picojoules_per_flop, Written::always);
-  visit("fp16_per_fp32", &AchievedShare::fp16_per_fp32, Written::always);
-  visit("cache", &AchievedShare::cache, Written::unless_default);
-  visit("product", &AchievedShare::product, Written::always);
-  visit("vector", &AchievedShare::vector, Written::always);
-  visit("vector_picojoules", &AchievedShare::vector_picojoules, Written::always);
-  visit("dram_picojoules", &AchievedShare::dram_picojoules, Written::always);
-  visit("batched_tile", &AchievedShare::batched_tile, Written::always);
-  visit("fp32_lanes", &AchievedShare::fp32_lanes, Written::unless_default);
-  visit("threads", &AchievedShare::threads, Written::unless_default);
-  visit("l1_bytes", &AchievedShare::l1_bytes, Written::unless_default);
-  visit("l2_parts", &AchievedShare::l2_parts, Written::unless_default);
-  visit("exponentials", &AchievedShare::exponentials, Written::unless_default);
-  visit("attention_launch", &AchievedShare::attention_launch, Written::always);
-  visit("query_rows", &AchievedShare::query_rows, Written::unless_default);
-  visit("link_latency", &AchievedShare::link_latency, Written::unless_default);
-  visit("switch_reduction", &AchievedShare::switch_reduction, Written::unless_default);
-  visit("channels_first", &AchievedShare::channels_first, Written::unless_default);
-  visit("fp32_convolution", &AchievedShare::fp32_convolution, Written::unless_default);
-  visit("grouped_convolution", &AchievedShare::grouped_convolution, Written::unless_default);
-  visit("source", &AchievedShare::source, Written::always);
-}
-
-template <class Visitor>
-void for_each_member(Of<PredictionParameters>, Visitor&& visit) {
-  visit("common_error", &PredictionParameters::common_error, Written::always);
-  visit("achieved", &PredictionParameters::achieved, Written::always);
-  visit("gpu", &PredictionParameters::gpu, Written::always);
-  visit("cpu", &PredictionParameters::cpu, Written::always);
-  visit("collectives", &PredictionParameters::collectives, Written::always);
-}
+ROOFPROF_MEMBERS(ClassParameters, ALWAYS(name, of_peak, of_bandwidth, low, high))
+ROOFPROF_MEMBERS(HalfSizes, ALWAYS(depth, width))
+ROOFPROF_MEMBERS(ProductParameters, ALWAYS(tile_side, tile_latency, byte_latency, split, exposed_output, overlap,
+                                           unaligned, odd_macs, geforce, batched_tiles))
+ROOFPROF_MEMBERS(VectorProductParameters, ALWAYS(load, prologue, low, high, unsteady))
+ROOFPROF_MEMBERS(AttentionKernels,
+                 ALWAYS(of_peak, score_operations, tile_cycles, item_cycles, tail, decoding_cycles, second_cycles))
+ROOFPROF_MEMBERS(AttentionParameters, ALWAYS(bytes_per_score, of_dram, of_cache, copies, tile_of_cache, cache_share,
+                                             ramp, head_bandwidth, serial, overlapped))
+ROOFPROF_MEMBERS(ChannelsLast, ALWAYS(spatial, pointwise, grouped, depthwise, stem))
+ROOFPROF_MEMBERS(ConvolutionParameters, ALWAYS(depth, width, unaligned, depthwise_exponent, floor, channels_last))
+ROOFPROF_MEMBERS(StreamingParameters, ALWAYS(cache_share, of_cache_bandwidth, norm_instructions,
+                                             short_softmax_instructions, long_softmax_instructions, row_share,
+                                             index_instructions, concatenation_instructions, permuted, plane_seconds))
+ROOFPROF_MEMBERS(HostParameters, ALWAYS(op_seconds, view_seconds))
+ROOFPROF_MEMBERS(GpuParameters, ALWAYS(classes, overlap, kernel_floor, inline_ecc, product, vector_product, attention,
+                                       convolution, streaming, host))
+ROOFPROF_MEMBERS(CpuParameters,
+                 ALWAYS(classes, product, convolution, overlap, cache_share, op_floor, convolution_floor))
+ROOFPROF_MEMBERS(CollectiveParameters, ALWAYS(launch, step, of_fabric, of_pcie, of_memory, ring_filling, ring_bytes,
+                                              direct_filling, direct_bytes, low, high))
+ROOFPROF_MEMBERS(ProductKernels, ALWAYS(launch, of_peak, last_wave, cache, of_vector))
+ROOFPROF_MEMBERS(AchievedShare, ALWAYS(compute_capability, dram, tensor, picojoules_per_flop, fp16_per_fp32),
+                 UNLESS_DEFAULT(cache), ALWAYS(product, vector, vector_picojoules, dram_picojoules, batched_tile),
+                 UNLESS_DEFAULT(fp32_lanes, threads, l1_bytes, l2_parts, exponentials), ALWAYS(attention_launch),
+                 UNLESS_DEFAULT(query_rows, link_latency, switch_reduction, channels_first, fp32_convolution,
+                                grouped_convolution),
+                 ALWAYS(source))
+ROOFPROF_MEMBERS(PredictionParameters, ALWAYS(common_error, achieved, gpu, cpu, collectives))
 
 }  // namespace roofprof

@@ -42,7 +42,14 @@ inline constexpr bool is_optional_struct = false;
 template <HasMembers Item>
 inline constexpr bool is_optional_struct<std::optional<Item>> = true;
 template <class Value>
-inline constexpr bool is_counts_by_name = std::same_as<Value, std::map<std::string, std::int64_t>>;
+inline constexpr bool is_map_by_name = false;
+template <class Item, class Less>
+inline constexpr bool is_map_by_name<std::map<std::string, Item, Less>> = true;
+// An object whose keys keep their order.
+template <class Value>
+inline constexpr bool is_list_by_name = false;
+template <class Item>
+inline constexpr bool is_list_by_name<std::vector<std::pair<std::string, Item>>> = true;
 template <class Value>
 inline constexpr bool has_element_names = !ElementNames<Value>::names.empty();
 
@@ -257,6 +264,14 @@ void read_value(JsonReader& json, Value& to) {
       }
       read_value(json, to[found]);
     }
+  } else if constexpr (is_list_by_name<Value>) {
+    to.clear();
+    json.begin_object();
+    while (const auto key = json.next_key()) {
+      auto& named = to.emplace_back();
+      named.first = *key;
+      read_value(json, named.second);
+    }
   } else if constexpr (is_vector<Value>) {
     using Item = typename Value::value_type;
     to.clear();
@@ -275,13 +290,10 @@ void read_value(JsonReader& json, Value& to) {
       if (count > to.size()) json.skip();
     }
     if (count != to.size()) json.refuse_type("a list of " + std::to_string(to.size()));
-  } else if constexpr (is_counts_by_name<Value>) {
+  } else if constexpr (is_map_by_name<Value>) {
     to.clear();
     json.begin_object();
-    while (const auto key = json.next_key()) {
-      std::int64_t& count = to[std::string(*key)];
-      read_value(json, count);
-    }
+    while (const auto key = json.next_key()) read_value(json, to[std::string(*key)]);
   } else if constexpr (is_optional<Value>) {
     if (json.null()) {
       to.reset();

@@ -11,11 +11,7 @@
 namespace roofprof {
 
 // Found by the type that it is called for. NOLINTBEGIN(misc-use-internal-linkage)
-template <class Visitor>
-void for_each_member(Of<RecordedData>, Visitor&& visit) {
-  visit("traces", &RecordedData::traces, Written::always);
-  visit("counters", &RecordedData::counters, Written::always);
-}
+ROOFPROF_MEMBERS(RecordedData, ALWAYS(traces, counters))
 // NOLINTEND(misc-use-internal-linkage)
 
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -11,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json/reader.h"
+#include "core/json/members.h"
 #include "core/phrases.h"
 
 namespace roofprof {
@@ -19,7 +18,7 @@ namespace {
 
 // A value with its unit and the key of its source.
 struct PublishedFigure {
-  std::string value;  // as it is written
+  double value = 0;
   std::string unit;
   std::string source;
   std::string engine;           // of a peak: what computes it
@@ -29,175 +28,59 @@ struct PublishedFigure {
   std::string from;             // of a scaled figure: the card that was measured,
   std::vector<std::string> by;  // and the figures that it is scaled by
 
-  double scale = 1;  // of the unit, which turns the value into operations or bytes per second, bytes, hertz or watts
-
-  double amount() const {
-    double number = 0;  // whatever the program's locale is
-    std::from_chars(value.data(), value.data() + value.size(), number);
-    return number * scale;
-  }
+  std::string text() const { return short_text(value, 15) + " " + unit; }
 };
 
-// A cache that all of the chip shares: a level of the roofs where both are known.
-struct SharedCache {
-  std::string_view level;
-  std::optional<PublishedFigure> capacity = {};
-  std::optional<PublishedFigure> effective = {};  // of the capacity, what it was seen to hold
-  std::optional<PublishedFigure> bandwidth = {};
-};
+ROOFPROF_MEMBERS(PublishedFigure, ALWAYS(value, unit, source), UNLESS_DEFAULT(engine, basis, note, kind, from, by))
 
 struct Card {
   std::string name;
   std::vector<std::string> aliases;
   std::vector<std::string> device_names;
+  std::string compute_capability;
   std::vector<std::pair<std::string, PublishedFigure>> peaks;  // by dtype
   std::optional<PublishedFigure> boost_clock;
   std::optional<PublishedFigure> tensor_clock;
-  SharedCache l2{"L2"};
-  SharedCache infinity_cache{"Infinity Cache"};
+  std::optional<PublishedFigure> sms;
+  std::optional<PublishedFigure> cus;
+  // Caches that all of the chip shares: levels of the roofs where their bandwidth is known. What was seen to be in one
+  // is its effective size.
+  std::optional<PublishedFigure> l2;
+  std::optional<PublishedFigure> l2_effective;
+  std::optional<PublishedFigure> l2_bandwidth;
+  std::optional<PublishedFigure> infinity_cache;
+  std::optional<PublishedFigure> infinity_cache_bandwidth;
+  std::optional<PublishedFigure> memory;
+  bool inline_ecc = false;
   PublishedFigure dram;
-  CardFacts facts;
+  std::optional<PublishedFigure> link;  // its rate is that of both directions together
+  std::optional<PublishedFigure> tdp;
 };
 
-using Units = std::map<std::string, double, std::less<>>;  // what one of a unit is
+ROOFPROF_MEMBERS(Card, ALWAYS(name, aliases, device_names, peaks, dram),
+                 UNLESS_DEFAULT(compute_capability, boost_clock, tensor_clock, sms, cus, l2, l2_effective, l2_bandwidth,
+                                infinity_cache, infinity_cache_bandwidth, memory, inline_ecc, link, tdp))
+
+// A document, and the place in it.
+struct Source {
+  std::string title;
+  std::string where;
+};
+
+ROOFPROF_MEMBERS(Source, ALWAYS(title, where))
 
 struct Cards {
-  Units units;
-  std::map<std::string, std::string, std::less<>> sources;  // key -> which document, and where in it
+  std::map<std::string, double, std::less<>> units;  // what one of a unit is
+  std::map<std::string, Source, std::less<>> sources;
   std::vector<Card> cards;
 };
 
-std::vector<std::string> read_names(JsonReader& json) {
-  std::vector<std::string> names;
-  json.begin_array();
-  while (json.next_item()) names.push_back(json.text());
-  return names;
-}
-
-PublishedFigure read_figure(JsonReader& json, const Units& units) {
-  PublishedFigure figure;
-  json.begin_object();
-  while (const auto key = json.next_key()) {
-    if (*key == "value") {
-      figure.value = json.raw();
-    } else if (*key == "unit") {
-      figure.unit = json.text();
-      figure.scale = units.at(figure.unit);
-    } else if (*key == "source") {
-      figure.source = json.text();
-    } else if (*key == "engine") {
-      figure.engine = json.text();
-    } else if (*key == "basis") {
-      figure.basis = json.text();
-    } else if (*key == "note") {
-      figure.note = json.text();
-    } else if (*key == "kind") {
-      figure.kind = json.text();
-    } else if (*key == "from") {
-      figure.from = json.text();
-    } else if (*key == "by") {
-      figure.by = read_names(json);
-    } else {
-      json.skip();
-    }
-  }
-  return figure;
-}
-
-Card read_card(JsonReader& json, const Units& units) {
-  Card card;
-  json.begin_object();
-  while (const auto key = json.next_key()) {
-    if (*key == "name") {
-      card.name = json.text();
-    } else if (*key == "aliases") {
-      card.aliases = read_names(json);
-    } else if (*key == "device_names") {
-      card.device_names = read_names(json);
-    } else if (*key == "peaks") {
-      json.begin_object();
-      while (const auto dtype = json.next_key()) {
-        std::string name(*dtype);
-        card.peaks.emplace_back(std::move(name), read_figure(json, units));
-      }
-    } else if (*key == "boost_clock") {
-      card.boost_clock = read_figure(json, units);
-    } else if (*key == "tensor_clock") {
-      card.tensor_clock = read_figure(json, units);
-    } else if (*key == "dram") {
-      card.dram = read_figure(json, units);
-    } else if (*key == "compute_capability") {
-      card.facts.compute_capability = json.text();
-    } else if (*key == "sms" || *key == "cus") {
-      card.facts.multiprocessors = std::llround(read_figure(json, units).amount());
-    } else if (*key == "l2") {
-      card.l2.capacity = read_figure(json, units);
-      card.facts.l2_bytes = std::llround(card.l2.capacity->amount());
-    } else if (*key == "l2_effective") {
-      card.l2.effective = read_figure(json, units);
-    } else if (*key == "l2_bandwidth") {
-      card.l2.bandwidth = read_figure(json, units);
-    } else if (*key == "infinity_cache") {
-      card.infinity_cache.capacity = read_figure(json, units);
-    } else if (*key == "infinity_cache_bandwidth") {
-      card.infinity_cache.bandwidth = read_figure(json, units);
-    } else if (*key == "memory") {
-      card.facts.memory_bytes = std::llround(read_figure(json, units).amount());
-    } else if (*key == "inline_ecc") {
-      card.facts.inline_ecc = json.boolean();
-    } else if (*key == "tdp") {
-      card.facts.tdp_watts = read_figure(json, units).amount();
-    } else if (*key == "link") {
-      const auto link = read_figure(json, units);
-      card.facts.link = link.kind;
-      card.facts.link_bytes_per_second = link.amount() / 2;  // both directions are published together
-    } else {
-      json.skip();
-    }
-  }
-  return card;
-}
-
-std::string read_source(JsonReader& json) {
-  std::string title;
-  std::string where;
-  json.begin_object();
-  while (const auto key = json.next_key()) {
-    if (*key == "title") {
-      title = json.text();
-    } else if (*key == "where") {
-      where = json.text();
-    } else {
-      json.skip();
-    }
-  }
-  return title + ", " + where;
-}
+ROOFPROF_MEMBERS(Cards, ALWAYS(units, sources, cards))
 
 Cards read_cards() {
   Cards all;
   JsonReader json(kPublishedPeaks);
-  json.begin_object();
-  while (const auto key = json.next_key()) {
-    if (*key == "units") {  // stands before the cards
-      json.begin_object();
-      while (const auto unit = json.next_key()) {
-        std::string name(*unit);
-        all.units.emplace(std::move(name), json.number());
-      }
-    } else if (*key == "sources") {
-      json.begin_object();
-      while (const auto source = json.next_key()) {
-        std::string name(*source);
-        all.sources.emplace(std::move(name), read_source(json));
-      }
-    } else if (*key == "cards") {
-      json.begin_array();
-      while (json.next_item()) all.cards.push_back(read_card(json, all.units));
-    } else {
-      json.skip();
-    }
-  }
+  read_value(json, all);
   json.finish();
   return all;
 }
@@ -207,8 +90,16 @@ const Cards& known_cards() {
   return cards;
 }
 
+// Returns operations or bytes per second, bytes, hertz, watts or a number of things.
+double amount(const PublishedFigure& figure) { return figure.value * known_cards().units.at(figure.unit); }
+
+std::string document_of(const PublishedFigure& figure) {
+  const Source& source = known_cards().sources.at(figure.source);
+  return source.title + ", " + source.where;
+}
+
 Provenance provenance_of(const PublishedFigure& figure, const std::string& remark) {
-  const std::string& document = known_cards().sources.at(figure.source);
+  const std::string document = document_of(figure);
   return {"published", remark.empty() ? document : document + "; " + remark, "", std::nullopt};
 }
 
@@ -217,7 +108,7 @@ Provenance provenance_of(const PublishedFigure& figure, const std::string& remar
 std::string clock_of(const Card& card, const std::string& dtype, const PublishedFigure& peak) {
   const bool lower = peak.engine == "tensor cores" && dtype != "fp64";
   const auto& clock = lower && card.tensor_clock ? card.tensor_clock : card.boost_clock;
-  return peak.engine + " at a boost clock" + (clock ? " of " + clock->value + " " + clock->unit : "");
+  return peak.engine + " at a boost clock" + (clock ? " of " + clock->text() : "");
 }
 
 // Returns what the figure rests on: a document, a measurement, or the measurement of another card.
@@ -231,8 +122,7 @@ std::string basis_of(const PublishedFigure& figure) {
 // "holds 25600 of its 51200 KiB, as counted on this card: ...".
 std::string what_it_holds(const PublishedFigure& held, const PublishedFigure& nominal) {
   const std::string basis = held.basis == "measured" ? "as counted on this card" : basis_of(held);
-  return "holds " + held.value + " of its " + nominal.value + " " + held.unit + ", " + basis + ": " +
-         known_cards().sources.at(held.source);
+  return "holds " + short_text(held.value, 15) + " of its " + nominal.text() + ", " + basis + ": " + document_of(held);
 }
 
 // Between what the cache was seen to hold and its nominal size some of it still has what is read: the bandwidth falls
@@ -240,31 +130,48 @@ std::string what_it_holds(const PublishedFigure& held, const PublishedFigure& no
 BandwidthCurve fall_to_dram(const PublishedFigure& held, const PublishedFigure& nominal, double cache_rate,
                             double dram_rate) {
   const auto point = [](const PublishedFigure& size, double rate) {
-    return BandwidthPoint{std::llround(size.amount()), rate, rate, rate, rate, rate, 0};
+    return BandwidthPoint{std::llround(amount(size)), rate, rate, rate, rate, rate, 0};
   };
   return {{point(held, cache_rate), point(nominal, dram_rate)},
           {"published", "the cache's bandwidth up to what it holds, DRAM's from its nominal size on", "", {}}};
 }
 
+CardFacts facts_of(const Card& card) {
+  CardFacts facts;
+  facts.compute_capability = card.compute_capability;
+  if (const auto& processors = card.sms ? card.sms : card.cus)
+    facts.multiprocessors = std::llround(amount(*processors));
+  if (card.l2) facts.l2_bytes = std::llround(amount(*card.l2));
+  if (card.memory) facts.memory_bytes = std::llround(amount(*card.memory));
+  if (card.tdp) facts.tdp_watts = amount(*card.tdp);
+  if (card.link) {
+    facts.link = card.link->kind;
+    facts.link_bytes_per_second = amount(*card.link) / 2;
+  }
+  facts.inline_ecc = card.inline_ecc;
+  return facts;
+}
+
 Ceilings roofs_of(const Card& card) {
   Ceilings roofs;
   roofs.device = card.name;
-  roofs.facts = card.facts;
+  roofs.facts = facts_of(card);
   for (const auto& [dtype, peak] : card.peaks) {
-    roofs.compute.push_back({dtype_from_name(dtype), peak.amount(), provenance_of(peak, clock_of(card, dtype, peak))});
+    roofs.compute.push_back({dtype_from_name(dtype), amount(peak), provenance_of(peak, clock_of(card, dtype, peak))});
   }
-  for (const SharedCache* cache : {&card.l2, &card.infinity_cache}) {
-    if (!cache->capacity || !cache->bandwidth) continue;
-    const auto& held = cache->effective ? cache->effective : cache->capacity;
-    Provenance provenance = provenance_of(*cache->bandwidth, basis_of(*cache->bandwidth));
-    if (cache->effective) {
-      provenance.method += "; " + what_it_holds(*cache->effective, *cache->capacity);
-      roofs.curve = fall_to_dram(*cache->effective, *cache->capacity, cache->bandwidth->amount(), card.dram.amount());
+  const auto add_cache = [&](const char* level, const auto& nominal, const auto& effective, const auto& bandwidth) {
+    if (!nominal || !bandwidth) return;
+    Provenance provenance = provenance_of(*bandwidth, basis_of(*bandwidth));
+    if (effective) {
+      provenance.method += "; " + what_it_holds(*effective, *nominal);
+      roofs.curve = fall_to_dram(*effective, *nominal, amount(*bandwidth), amount(card.dram));
     }
-    roofs.memory.push_back(
-        {std::string(cache->level), cache->bandwidth->amount(), std::llround(held->amount()), std::move(provenance)});
-  }
-  roofs.memory.push_back({"DRAM", card.dram.amount(), 0, provenance_of(card.dram, "")});
+    const auto bytes = std::llround(amount(effective ? *effective : *nominal));
+    roofs.memory.push_back({level, amount(*bandwidth), bytes, std::move(provenance)});
+  };
+  add_cache("L2", card.l2, card.l2_effective, card.l2_bandwidth);
+  add_cache("Infinity Cache", card.infinity_cache, std::optional<PublishedFigure>(), card.infinity_cache_bandwidth);
+  roofs.memory.push_back({"DRAM", amount(card.dram), 0, provenance_of(card.dram, "")});
   return roofs;
 }
 

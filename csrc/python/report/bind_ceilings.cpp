@@ -19,14 +19,16 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
+using CeilingsAndNotes = std::pair<Ceilings, std::vector<std::string>>;
+
 // Converts through Python's json, so that both sides have the keys of a file.
-py::object to_dict(const Ceilings& ceilings) {
+AnyDict to_dict(const Ceilings& ceilings) {
   JsonWriter json;
   write_value(json, ceilings);
   return py::module_::import("json").attr("loads")(json.take());
 }
 
-Ceilings from_dict(const py::dict& from) {
+Ceilings from_dict(const AnyDict& from) {
   const auto text = py::module_::import("json").attr("dumps")(from).cast<std::string>();
   Ceilings ceilings;
   JsonReader json(text);
@@ -45,19 +47,27 @@ void bind_ceilings(py::module_& module) {
   bind_struct<MemoryCeiling>(module, "MemoryCeiling");
   bind_struct<BandwidthPoint>(module, "BandwidthPoint");
   bind_struct<BandwidthCurve>(module, "BandwidthCurve");
-  // Its latency keeps its name and its nanoseconds.
-  py::class_<NetworkCeiling>(module, "NetworkCeiling")
-      .def_readonly("collective", &NetworkCeiling::collective)
-      .def_readonly("backend", &NetworkCeiling::backend)
-      .def_readonly("ranks", &NetworkCeiling::ranks)
-      .def_readonly("latency_ns", &NetworkCeiling::latency_ns)
-      .def_readonly("bytes_per_second", &NetworkCeiling::bytes_per_second)
-      .def_readonly("provenance", &NetworkCeiling::provenance);
-  bind_struct<CardFacts>(module, "CardFacts");
-  bind_struct<CalibratedNumber>(module, "CalibratedNumber");
-  bind_struct<CalibratedClass>(module, "CalibratedClass");
-  bind_struct<Calibration>(module, "Calibration");
-  bind_struct<Ceilings>(module, "Ceilings")
+  bind_struct<NetworkCeiling, /*times_in_seconds=*/false>(
+      module, "NetworkCeiling",
+      {"A collective takes at least latency_ns + (bytes that each rank sends) / bytes_per_second."});
+  bind_struct<CardFacts>(module, "CardFacts",
+                         {"Zero and \"\" mean: not known.",
+                          {{"inline_ecc", "Whether its memory holds error correction among the data."}}});
+  bind_struct<CalibratedNumber>(module, "CalibratedNumber", {"A number of the prediction that holds for the device."});
+  bind_struct<CalibratedClass>(
+      module, "CalibratedClass",
+      {"How well the numbers predict kernels of a class that were held out of the fit; errors are 0.1 for 10%."});
+  bind_struct<Calibration>(
+      module, "Calibration",
+      {"What measured kernels of the device say about its predictions; no source: it was not calibrated."});
+  bind_struct<Ceilings>(
+      module, "Ceilings",
+      {"",
+       {{"curve", "Bandwidth against working set, where it was measured; else without points."},
+        {"calibration", "By ``roofprof calibrate``."},
+        {"facts", "Facts that are published of a card, in addition to its roofs."},
+        {"busy_share",
+         "The share of the processors that others used during the measurement, if it was too large; else 0."}}})
       .def(py::init<>())
       .def(
           "bandwidth",
@@ -65,26 +75,29 @@ void bind_ceilings(py::module_& module) {
             const auto roof = self.memory_roof({read, write, updated});
             return roof ? std::optional(roof->bytes_per_second) : std::nullopt;
           },
-          py::arg("read_bytes"), py::arg("write_bytes") = 0, py::arg("updated_bytes") = 0)
+          py::arg("read_bytes"), py::arg("write_bytes") = 0, py::arg("updated_bytes") = 0,
+          "Return the roof in B/s of an op that moves these bytes; updated_bytes of both are in the same place.")
       .def("to_dict", &to_dict)
       .def(
           "document",
-          [](const Ceilings& self, const Ceilings* published) { return ceilings_document(self, published); },
-          py::arg("published") = nullptr)
+          [](const Ceilings& self, const std::optional<Ceilings>& published) {
+            return ceilings_document(self, published ? &*published : nullptr);
+          },
+          py::arg("published") = py::none())
       .def(
           "table",
-          [](const Ceilings& self, std::size_t width, const Ceilings* published) {
-            return ceilings_table(self, width, published);
+          [](const Ceilings& self, std::size_t width, const std::optional<Ceilings>& published) {
+            return ceilings_table(self, width, published ? &*published : nullptr);
           },
-          py::arg("width") = 120, py::arg("published") = nullptr)
+          py::arg("width") = 120, py::arg("published") = py::none())
       .def("__str__", [](const Ceilings& self) { return ceilings_table(self, 120); })
       .def(py::self == py::self)  // NOLINT(misc-redundant-expression)
       .def("__bool__", [](const Ceilings& self) { return !self.empty(); });
-  module.def("ceilings_from_dict", &from_dict);
-  module.def("given_ceilings", []() -> py::object {
+  module.def("ceilings_from_dict", &from_dict, py::arg("ceilings"));
+  module.def("given_ceilings", []() -> std::optional<CeilingsAndNotes> {
     auto given = given_ceilings();
-    if (!given) return py::none();
-    return py::make_tuple(std::move(given->ceilings), std::move(given->notes));
+    if (!given) return std::nullopt;
+    return CeilingsAndNotes(std::move(given->ceilings), std::move(given->notes));
   });
   module.def(
       "bus_factor",
@@ -101,15 +114,15 @@ void bind_ceilings(py::module_& module) {
   module.def("published_for_driver_name", &published_for_driver_name, py::arg("driver_name"));
   module.def(
       "load_ceilings",
-      [](const std::string& path) {
-        MeasuredCeilings roofs = read_ceilings_file(path).roofs;
-        return py::make_tuple(std::move(roofs.ceilings), std::move(roofs.notes));
+      [](const TextOrBytes& path) {
+        MeasuredCeilings roofs = read_ceilings_file(path.cast<std::string>()).roofs;
+        return CeilingsAndNotes(std::move(roofs.ceilings), std::move(roofs.notes));
       },
       py::arg("path"));
   module.def(
       "save_ceilings",
-      [](const Ceilings& ceilings, const std::string& path, std::vector<std::string> notes) {
-        write_ceilings_file({{}, {ceilings, std::move(notes)}}, path);
+      [](const Ceilings& ceilings, const TextOrBytes& path, std::vector<std::string> notes) {
+        write_ceilings_file({{}, {ceilings, std::move(notes)}}, path.cast<std::string>());
       },
       py::arg("ceilings"), py::arg("path"), py::arg("notes"));
 }

@@ -58,17 +58,26 @@ void bind_blocks(py::module_& module) {
     return printable(self.text);
   });
   py::class_<Paragraph>(module, "Paragraph")
-      .def_property_readonly("label", [](const Paragraph& self) { return printable(self.label); })
-      .def_property_readonly("text", [](const Paragraph& self) { return printable(self.said()); })
+      .def_property_readonly(
+          "label", [](const Paragraph& self) { return printable(self.label); },
+          R"(What it is about; "" where it goes on with the paragraph before.)")
+      .def_property_readonly(
+          "text", [](const Paragraph& self) { return printable(self.said()); },
+          R"(The whole text; of a list its items, joined by "; ".)")
       .def_property_readonly("items",
                              [](const Paragraph& self) {
                                std::vector<std::string> items;
                                for (const auto& item : self.items) items.push_back(printable(item));
                                return items;
                              })
-      .def_property_readonly("role", [](const Paragraph& self) { return role_name(self.role); })
-      .def_readonly("apart", &Paragraph::apart);
-  py::class_<Cell>(module, "Cell")
+      .def_property_readonly(
+          "role", [](const Paragraph& self) { return role_name(self.role); },
+          R"("statement", "note", or "hint": how to see more, as the reader of a text would.)")
+      .def_readonly("apart", &Paragraph::apart, "Whether an empty line stands before it.");
+  py::class_<Cell>(module, "Cell",
+                   "A cell: its text as shown, its value where that is a number, and its level in a tree.\n\n"
+                   R"(mark: what sort of value it is, which the text shows as well: ">=", "*"; or a word that pages )"
+                   "colour by.")
       .def(py::init([](const py::str& text, std::optional<double> value, const std::string& mark, std::size_t level) {
              Cell cell(utf8_of(text), value, mark);
              cell.level = level;
@@ -80,7 +89,12 @@ void bind_blocks(py::module_& module) {
       .def_readonly("mark", &Cell::mark)
       .def_readonly("level", &Cell::level);
   py::implicitly_convertible<py::str, Cell>();
-  py::class_<TableColumn>(module, "TableColumn")
+  py::class_<TableColumn>(
+      module, "TableColumn",
+      "A column of a table.\n\n"
+      "left: alignment; min_width: it may be cut down to that, 0: never; drop_rank: where the table "
+      "is too wide, the column of the largest rank goes first, those of 0 stay; figure: the name of "
+      R"(what it shows in the table of figures, "" where that is none.)")
       .def(py::init([](const py::str& heading, bool left, std::size_t min_width, int drop_rank, std::string figure) {
              return TableColumn{utf8_of(heading), left, min_width, drop_rank, Keep::both_ends, std::move(figure)};
            }),
@@ -90,7 +104,7 @@ void bind_blocks(py::module_& module) {
       .def_readonly("left", &TableColumn::left)
       .def_readonly("figure", &TableColumn::figure);
   py::class_<Table>(module, "Table")
-      .def_readonly("title", &Table::title)
+      .def_readonly("title", &Table::title, "What pages call it; text shows none.")
       .def_readonly("columns", &Table::columns)
       .def_property_readonly("rows",
                              [](const Table& self) {
@@ -98,25 +112,30 @@ void bind_blocks(py::module_& module) {
                                for (const auto& row : self.rows) rows.push_back(row.cells);
                                return rows;
                              })
-      .def_property_readonly("marks",
-                             [](const Table& self) {
-                               std::vector<std::string> marks;
-                               for (const auto& row : self.rows) marks.push_back(row.mark);
-                               return marks;
-                             })
-      .def_readonly("rules", &Table::rules)
-      .def_property_readonly("remarks", [](const Table& self) {
-        std::vector<std::string> remarks;
-        for (const auto& remark : self.remarks) remarks.push_back(printable(remark));
-        return remarks;
-      });
+      .def_property_readonly(
+          "marks",
+          [](const Table& self) {
+            std::vector<std::string> marks;
+            for (const auto& row : self.rows) marks.push_back(row.mark);
+            return marks;
+          },
+          R"(For each row "total", "" or a word that pages colour by.)")
+      .def_readonly("rules", &Table::rules, "The rows that a line stands before.")
+      .def_property_readonly(
+          "remarks",
+          [](const Table& self) {
+            std::vector<std::string> remarks;
+            for (const auto& remark : self.remarks) remarks.push_back(printable(remark));
+            return remarks;
+          },
+          "What it leaves out, right below it.");
 }
 
 }  // namespace
 
 void bind_document(py::module_& module) {
   bind_blocks(module);
-  py::class_<Document>(module, "Document")
+  py::class_<Document>(module, "Document", "Headings, paragraphs and tables, in their order.")
       .def(py::init())
       .def_property_readonly("blocks", [](const Document& self) { return self.blocks; })
       .def(
@@ -131,10 +150,14 @@ void bind_document(py::module_& module) {
           py::arg("role") = "statement")
       .def("add_table", &add_table, py::arg("columns"), py::arg("rows"), py::arg("rules") = std::vector<std::size_t>(),
            py::arg("marks") = std::vector<std::string>(), py::arg("remarks") = std::vector<py::str>(),
-           py::arg("title") = "", py::arg("if_dropped") = "left out for the width: {}")
+           py::arg("title") = "", py::arg("if_dropped") = "left out for the width: {}",
+           "Add a table. A row has one cell for each column; rules: rows that a line stands before; marks: of each "
+           "row.\n\n"
+           R"(if_dropped: a remark where columns find no room; "{}" stands for their headings.)")
       .def(
           "text", [](const Document& self, std::size_t width) { return render_text(self, width); },
-          py::arg("width") = 120)
+          py::arg("width") = 120,
+          "Return the text, with empty lines around tables and headings. A width of 0: as wide as it takes.")
       .def("markdown", &render_markdown);
   module.def("printable", [](const py::str& text) { return printable(utf8_of(text)); }, py::arg("text"));
   module.def("printable_lines", [](const py::str& text) { return printable_lines(utf8_of(text)); }, py::arg("text"));

@@ -54,15 +54,17 @@ PredictionOptions options_of(const std::optional<std::string>& precision, std::o
 }  // namespace
 
 void bind_prediction(py::module_& module) {
-  py::class_<PredictionOptions>(module, "PredictionOptions")
+  py::class_<PredictionOptions>(module, "PredictionOptions", "roofprof/prediction.h says what each is.")
       .def(py::init(&options_of), py::kw_only(), py::arg("precision") = std::nullopt, py::arg("batch") = std::nullopt,
            py::arg("bandwidth") = 1.0, py::arg("peak") = 1.0, py::arg("autocast") = true,
            py::arg("channels_last") = false, py::arg("mode") = "eager", py::arg("host_seconds") = std::nullopt,
            py::arg("ranks") = 1, py::arg("parallel") = "ddp");
-  py::class_<PredictionParameters>(module, "PredictionParameters")
+  py::class_<PredictionParameters>(module, "PredictionParameters",
+                                   "The numbers of the prediction, as data/prediction.json has them.")
       .def(py::init([](const std::string& text) { return PredictionParameters::parsed(text); }), py::arg("text"))
       .def_static("shipped", &PredictionParameters::shipped, py::return_value_policy::reference);
-  py::class_<Predictor>(module, "Predictor")
+  py::class_<Predictor>(module, "Predictor",
+                        "Predicts totals for many devices, or for many trials of the numbers; it reads the count once.")
       .def(py::init([](const Report& report, const PredictionOptions& options) {
              return Predictor(report.data(), options);
            }),
@@ -70,21 +72,25 @@ void bind_prediction(py::module_& module) {
       .def_property_readonly(
           "batch", [](const Predictor& self) { return self.batch() > 0 ? std::optional(self.batch()) : std::nullopt; })
       .def_property_readonly(
-          "memory", [](const Predictor& self) { return py::make_tuple(self.weight_bytes(), self.activation_bytes()); })
+          "memory", [](const Predictor& self) { return std::pair(self.weight_bytes(), self.activation_bytes()); },
+          "Bytes of the weights, and of activations at their peak.")
       .def_property_readonly("steps", &Predictor::steps)
       .def_property_readonly("words", &Predictor::words)
       .def(
           "class_seconds",
           [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
             const auto seconds = self.class_seconds(ceilings, parameters);
-            py::dict by_class;
+            py::typing::Dict<py::str, py::float_> by_class;
             for (std::size_t i = 0; i < kOpClassCount; ++i)
               by_class[py::str(std::string(kOpClassNames[i]))] = seconds[i];
             return by_class;
           },
           py::arg("ceilings"), py::arg("parameters"))
-      .def("op_classes", &Predictor::op_classes)
-      .def("op_seconds", &Predictor::op_seconds, py::arg("ceilings"), py::arg("parameters"))
+      .def(
+          "op_classes", &Predictor::op_classes,
+          R"(Return the class of each op, in the order of the report's ops; "" for views and what nothing is known of.)")
+      .def("op_seconds", &Predictor::op_seconds, py::arg("ceilings"), py::arg("parameters"),
+           "Return the seconds of each op's kernels, all its calls together, in the order of the report's ops.")
       .def(
           "op_margins",
           [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
@@ -92,14 +98,16 @@ void bind_prediction(py::module_& module) {
             for (const auto& of : self.op_margins(ceilings, parameters)) margins.emplace_back(of.low, of.high);
             return margins;
           },
-          py::arg("ceilings"), py::arg("parameters"))
+          py::arg("ceilings"), py::arg("parameters"),
+          "Return both ends of the interval of each op's kernels, as factors on its seconds, in the order of the ops.")
       .def(
           "total",
           [](const Predictor& self, const Ceilings& ceilings, const PredictionParameters& parameters) {
             const auto total = self.total(ceilings, parameters);
-            return py::make_tuple(total.seconds, total.low, total.high, total.compute_bound);
+            return std::tuple(total.seconds, total.low, total.high, total.compute_bound);
           },
-          py::arg("ceilings"), py::arg("parameters"));
+          py::arg("ceilings"), py::arg("parameters"),
+          "Return seconds, both ends of their interval, and the part of ops whose arithmetic takes the longer time.");
   module.def(
       "predict_report",
       [](const Report& report, const Ceilings& ceilings, const PredictionOptions& options) {
@@ -115,7 +123,8 @@ void bind_prediction(py::module_& module) {
         const auto kind = static_cast<CollectiveKind>(found - kCollectiveNames.begin());
         return collective_seconds(kind, size, ranks, ceilings, parameters);
       },
-      py::arg("collective"), py::arg("size"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"));
+      py::arg("collective"), py::arg("size"), py::arg("ranks"), py::arg("ceilings"), py::arg("parameters"),
+      R"(Return the seconds of an "all_reduce", ... of so many bytes, as nccl-tests defines a collective's size.)");
   module.def("prediction_of", [](const Report& report) { return report.prediction(); }, py::arg("report"));
 }
 

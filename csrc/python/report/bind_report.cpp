@@ -37,6 +37,8 @@ Note note_of(const std::string& code, std::string text, std::vector<std::string>
   return make_note(kNoteKinds[index], std::move(text), std::move(where));
 }
 
+using TextAndText = py::typing::Tuple<py::str, py::str>;
+
 // Binds notes: data that still reads as its sentence where a string is looked for.
 void bind_notes(py::module_& module) {
   bind_struct<Note>(module, "Note")
@@ -52,7 +54,7 @@ void bind_notes(py::module_& module) {
       .def("__hash__", [](const Note& self) { return py::hash(py::str(self.text)); });
   // Returns level and meaning by code.
   module.def("note_kinds", [] {
-    py::dict kinds;
+    py::typing::Dict<py::str, TextAndText> kinds;
     for (const auto& kind : kNoteKinds) {
       kinds[py::str(std::string(kind.code))] =
           py::make_tuple(std::string(name_of(kind.level)), std::string(kind.meaning));
@@ -63,12 +65,12 @@ void bind_notes(py::module_& module) {
 
 void bind_coverage(py::module_& module) {
   bind_struct<UncostedOp>(
-      module, "UncostedOp", +[](const UncostedOp& self) {
+      module, "UncostedOp", {}, +[](const UncostedOp& self) {
         return "<UncostedOp " + self.op + ": " + counted(self.calls, "call") + " in " +
                counted(self.module_count, "module") + ">";
       });
   bind_struct<Coverage>(
-      module, "Coverage", +[](const Coverage& self) {
+      module, "Coverage", {}, +[](const Coverage& self) {
         return "<Coverage: " + counted(std::ssize(self.uncosted), "uncosted op") + ", " +
                std::to_string(self.unobserved.size()) + " unobserved, " +
                counted(std::ssize(self.uncalled_modules), "uncalled module") + ", " +
@@ -77,22 +79,27 @@ void bind_coverage(py::module_& module) {
 }
 
 void bind_siblings(py::module_& module) {
-  py::class_<Siblings>(module, "Siblings")
-      .def_readonly("name", &Siblings::name)
-      .def_readonly("paths", &Siblings::paths)
-      .def_readonly("count", &Siblings::count)
-      .def_readonly("rows", &Siblings::rows)
-      .def_property_readonly("mean", kept(&Siblings::mean))
-      .def_readonly("spread", &Siblings::spread)
-      .def_readonly("slowest", &Siblings::slowest)
-      .def_readonly("slowest_ratio", &Siblings::slowest_ratio)
+  py::class_<Siblings>(module, "Siblings", "Equal modules below one parent, which tables show as one line.")
+      .def_readonly("name", &Siblings::name, R"(Such as "layers.0-79" or "layers.0-3, 5".)")
+      .def_readonly("paths", &Siblings::paths,
+                    "Of all members; if their parent is folded too, of the members below each equal parent.")
+      .def_readonly("count", &Siblings::count, "The number of members below one parent.")
+      .def_readonly("rows", &Siblings::rows,
+                    "The mean of all members, then the modules below it, folded in the same way. Additive figures are "
+                    "those of one member on average; rates and percentages are those of the members' sums.")
+      .def_property_readonly("mean", kept(&Siblings::mean), "The first of the rows.")
+      .def_readonly("spread", &Siblings::spread, "(max - min) / median of the members' times.")
+      .def_readonly("slowest", &Siblings::slowest, "Path of the slowest, if it stands out from the others.")
+      .def_readonly("slowest_ratio", &Siblings::slowest_ratio, "Its time, as a multiple of the median.")
       .def("__repr__", repr_of(+[](const Siblings& self) {
              return "<Siblings '" + self.name + "' x" + std::to_string(self.count) + ">";
            }));
 }
 
 void bind_folds(py::module_& module) {
-  py::class_<FoldedRow>(module, "FoldedRow")
+  py::class_<FoldedRow>(module, "FoldedRow",
+                        "A line of the tree of folded siblings. members are rows by index, count of these below one "
+                        "parent; parent is the line of its parent, -1: none.")
       .def_readonly("mean", &FoldedRow::mean)
       .def_readonly("members", &FoldedRow::members)
       .def_readonly("count", &FoldedRow::count)
@@ -104,12 +111,15 @@ void bind_folds(py::module_& module) {
 
 void bind_steps(py::module_& module) {
   bind_struct<StepStatistics>(
-      module, "StepStatistics",
+      module, "StepStatistics", {},
       +[](const StepStatistics& self) { return "<StepStatistics of " + counted(self.count, "step") + ">"; });
 }
 
 void bind_memory(py::module_& module) {
-  py::class_<MemoryMoment>(module, "MemoryMoment")
+  py::class_<MemoryMoment>(
+      module, "MemoryMoment",
+      "The most memory during equally many ops, in bytes above those that were there before; module is the path of the "
+      "row that allocated then. is_peak: the most of all was during these ops.")
       .def_readonly("first_op", &MemoryMoment::first_op)
       .def_readonly("bytes", &MemoryMoment::bytes)
       .def_readonly("module", &MemoryMoment::module)
@@ -123,16 +133,27 @@ void bind_memory(py::module_& module) {
 
 void bind_language_model(py::module_& module) {
   bind_struct<TokenPhase>(
-      module, "TokenPhase", +[](const TokenPhase& self) {
+      module, "TokenPhase",
+      {"Calls of a language model that are prefill, or decode.",
+       {{"sequences", "Batch sizes, calls added up."},
+        {"tokens", "New ones, of all sequences and calls."},
+        {"least_context", "Tokens of a sequence that a call attends to, cached and new."},
+        {"weight_bytes", "Parameters of the model, tied ones once."},
+        {"cache_bytes", "The most that the cache held when a call began."},
+        {"time", "Wall seconds of all calls."}}},
+      +[](const TokenPhase& self) {
         return "<TokenPhase " + self.name + ": " + counted(self.calls, "call") + ", " + counted(self.tokens, "token") +
                ">";
       });
 }
 
 void bind_ranks(py::module_& module) {
-  py::class_<ClockOffset>(module, "ClockOffset")
+  py::class_<ClockOffset>(
+      module, "ClockOffset",
+      "The time that must be added to a rank's clock to get the first rank's, and its largest error.")
       .def(py::init<std::int64_t, std::int64_t>(), py::arg("offset_ns"), py::arg("error_ns"));
-  py::class_<RankMerger>(module, "RankMerger")
+  py::class_<RankMerger>(module, "RankMerger",
+                         "Merges the reports of ranks; csrc/analysis/ranks/rank_merger.h says how.")
       .def(py::init())
       .def(
           "add",
@@ -148,6 +169,29 @@ void bind_ranks(py::module_& module) {
            [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
 }
 
+void bind_findings(py::module_& module) {
+  bind_struct<Finding>(
+      module, "Finding",
+      {"Something that wastes time, and what to do about it, by one rule of docs/findings.md.",
+       {{"id", R"(The same in every run: "depthwise-convolution/features.3/aten::conv2d".)"},
+        {"module",
+         R"(Path of the module with most of that time; of equal siblings their common name, "layers.0-79.mlp".)"},
+        {"modules", "All that the rule holds for, most time first."},
+        {"op", "The one with most of that time; None: all of the module's."},
+        {"source", R"(The user's code, "FILE:LINE": of the forward around it, or of a compiled kernel.)"},
+        {"text", "One sentence: what is wrong, and by how much."},
+        {"action", "What to do."},
+        {"gain_low", "Seconds of the total's time that this saves, at least."},
+        {"gain_high", "Seconds of the total's time that this saves, at most."},
+        {"basis", R"(What the gain is known from: "lower bound", "fused bound", "other precision's roof".)"},
+        {"confidence", R"("high", "medium" or "low".)"},
+        {"because", "Why so sure."},
+        {"try_it", "Code that tries it."},
+        {"evidence", "Figures that call for it."},
+        {"reference", "Where the rule is from."}}},
+      +[](const Finding& self) { return "<Finding " + self.rule + ": " + self.text + ">"; });
+}
+
 template <class Value>
 py::object plain_value(const Value& value) {
   if constexpr (std::is_enum_v<Value>) {
@@ -158,8 +202,8 @@ py::object plain_value(const Value& value) {
 }
 
 template <class Row>
-py::dict event_columns_of(const std::vector<Row>& rows) {
-  py::dict columns;
+AnyDict event_columns_of(const std::vector<Row>& rows) {
+  AnyDict columns;
   for_each_member(Of<Row>{}, [&](std::string_view name, auto member, Written) {
     py::list column(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) column[i] = plain_value(std::invoke(member, rows[i]));
@@ -168,11 +212,11 @@ py::dict event_columns_of(const std::vector<Row>& rows) {
   return columns;
 }
 
-// Returns the events of a report's run as lists by column, for roofprof/render/traces; None where the report keeps
-// none.
-py::object events_of(const Report& report) {
+// Returns the events of a report's run, for roofprof/render/traces; None where the report keeps none. "host" and
+// "device" are lists by column; "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are names.
+std::optional<AnyDict> events_of(const Report& report) {
   const auto& data = report.data();
-  if (!data.events.kept) return py::none();
+  if (!data.events.kept) return std::nullopt;
   py::list modules;
   for (const auto& module : data.modules) modules.append(py::make_tuple(module.path, module.type, module.parent));
   py::list regions;
@@ -181,7 +225,7 @@ py::object events_of(const Report& report) {
   for (const auto& op : data.ops) {
     ops.append(py::make_tuple(op.shapes, std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
   }
-  py::dict events;
+  AnyDict events;
   events["names"] = data.events.names;
   events["host"] = event_columns_of(data.events.host);
   events["device"] = event_columns_of(data.events.device);
@@ -195,27 +239,29 @@ py::object events_of(const Report& report) {
 }  // namespace
 
 void bind_report(py::module_& module) {
+  py::class_<Report> report(module, "Report");  // other signatures name it
   bind_notes(module);
   bind_ranks(module);
   bind_coverage(module);
-  bind_struct<Finding>(
-      module, "Finding", +[](const Finding& self) { return "<Finding " + self.rule + ": " + self.text + ">"; });
+  bind_findings(module);
   bind_siblings(module);
   bind_folds(module);
   bind_steps(module);
   bind_language_model(module);
   bind_memory(module);
   module.def("events_of", &events_of, py::arg("report"));
-  module.def("report_from_json", [](std::string_view text) { return Report::from_json_text(text); }, py::arg("text"));
-  py::class_<Report>(module, "Report")
-      // Makes the report of a call that did nothing: its tables refuse the same arguments as those of every report.
+  module.def(
+      "report_from_json", [](const TextOrBytes& text) { return Report::from_json_text(text.cast<std::string_view>()); },
+      py::arg("text"));
+  // A call that did nothing has a report, too: its tables refuse the same arguments as those of every report.
+  report
       .def(py::init([] {
         auto data = std::make_shared<ProfileData>();
         data->modules.resize(static_cast<std::size_t>(kOptimizer) + 1);
         return make_report(std::move(data), {});
       }))
       .def_property_readonly("rows", kept(&Report::rows))
-      .def("parents", kept(&Report::parents))
+      .def("parents", kept(&Report::parents), "By row: the index of its parent's row; -1: none.")
       .def_property_readonly("folded_rows", [](const Report& self) { return self.analysis().folded_rows(); })
       .def_property_readonly("total", kept(&Report::total))
       .def(
@@ -223,7 +269,9 @@ void bind_report(py::module_& module) {
           py::arg("path"))
       .def_property_readonly("siblings", &Report::siblings)
       .def_property_readonly("findings", &Report::findings)
-      .def("group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); })
+      .def(
+          "group", [](const Report& self, const std::vector<std::string>& keys) { return self.group(keys); },
+          py::arg("keys"))
       .def_property_readonly("kernels", kept(&Report::kernels))
       .def_property_readonly("memory_at_peak", kept(&Report::memory_at_peak))
       .def_property_readonly("memory_timeline", &Report::memory_timeline)
@@ -245,13 +293,7 @@ void bind_report(py::module_& module) {
                              })
       .def_property_readonly("coverage", kept(&Report::coverage))
       .def_property_readonly("ceilings", kept(&Report::ceilings))
-      .def_property_readonly("environment",
-                             [](const Report& self) {
-                               py::dict result;
-                               for (const auto& [key, value] : self.environment())
-                                 result[py::str(key)] = py::cast(value);
-                               return result;
-                             })
+      .def_property_readonly("environment", [](const Report& self) { return facts_of(self.environment()); })
       .def_property_readonly("model", [](const Report& self) { return self.data().model; })
       .def_property_readonly("device", [](const Report& self) { return self.data().device; })
       .def_property_readonly("scope", [](const Report& self) { return self.data().mode; })
@@ -263,11 +305,13 @@ void bind_report(py::module_& module) {
       .def_property_readonly("steps", &Report::steps)
       .def_property_readonly("runs_ns", kept(&Report::run_times_ns))
       .def_property_readonly("bare_ns", kept(&Report::bare_times_ns))
-      .def("row_run_times_ns",
-           [](const Report& self) {
-             RowRunTimes times = row_run_times(self.data());
-             return std::pair(std::move(times.total), std::move(times.of_rows));
-           })
+      .def(
+          "row_run_times_ns",
+          [](const Report& self) {
+            RowRunTimes times = row_run_times(self.data());
+            return std::pair(std::move(times.total), std::move(times.of_rows));
+          },
+          "Return the run times of the total, and of each row; empty for a row without times.")
       .def(
           "document",
           [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
@@ -283,7 +327,7 @@ void bind_report(py::module_& module) {
           },
           py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
           py::arg("by") = "module", py::arg("limit") = 0, py::arg("legend") = true, py::arg("for_shell") = false,
-          py::arg("expand") = false)
+          py::arg("expand") = false, "Return what table() prints.")
       .def("brief", &Report::brief)
       .def(
           "markdown",
@@ -321,16 +365,18 @@ void bind_report(py::module_& module) {
             return part_of_report(self, part,
                                   {.by = std::move(by), .limit = kAll, .speech = Speech::python, .expand = true});
           },
-          py::arg("part"), py::arg("by") = "module")
+          py::arg("part"), py::arg("by") = "module",
+          R"(Return one part of it: "heading", "rows" (all of them), "legend", "roofs" or "coverage".)")
       .def("default_columns", &default_columns_of, py::arg("by"))
-      // Pairs of a row, whose module may stand for equal siblings, and how many modules it is the sum of.
-      .def("most_wasting",
-           [](const Report& self) {
-             std::vector<std::pair<GroupRow, std::int64_t>> rows;
-             for (const auto& hotspot : self.analysis().folded_hotspots())
-               rows.emplace_back(hotspot.row, hotspot.members);
-             return rows;
-           })
+      .def(
+          "most_wasting",
+          [](const Report& self) {
+            std::vector<std::pair<GroupRow, std::int64_t>> rows;
+            for (const auto& hotspot : self.analysis().folded_hotspots())
+              rows.emplace_back(hotspot.row, hotspot.members);
+            return rows;
+          },
+          "Return rows, whose modules may stand for equal siblings, and how many modules each is the sum of.")
       .def("marked_rows",
            [](const Report& self) {
              const auto& marked = self.analysis().wasting_themselves();

@@ -16,6 +16,9 @@ namespace roofprof::python {
 namespace {
 
 using ByDType = std::array<std::int64_t, kDTypeCount>;
+using Blocks = std::array<std::int32_t, 3>;
+using AnyRow = py::typing::Union<RooflineRow, GroupRow, KernelRow, Rank, Collective, MemoryRow>;
+using Texts = py::typing::Tuple<py::str, py::ellipsis>;
 
 // One figure of one kind of row.
 struct BoundField {
@@ -27,8 +30,8 @@ struct BoundField {
 };
 
 template <class Keep>
-py::dict by_dtype(const ByDType& operations, Keep keep) {
-  py::dict result;
+CountsByName by_dtype(const ByDType& operations, Keep keep) {
+  CountsByName result;
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (operations[i] != 0 && keep(dtype)) result[py::str(std::string(name_of(dtype)))] = operations[i];
@@ -36,19 +39,17 @@ py::dict by_dtype(const ByDType& operations, Keep keep) {
   return result;
 }
 
+// Returns a figure that is no time.
 template <class Value>
-py::object to_python(const Value& value, Unit unit) {
-  if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
-    return value ? to_python(*value, unit) : py::none();
-  } else if constexpr (std::is_same_v<Value, std::int64_t> || std::is_same_v<Value, double>) {
-    if (unit == Unit::nanoseconds) return py::float_(static_cast<double>(value) * 1e-9);
-    return py::cast(value);
-  } else if constexpr (std::is_same_v<Value, Bound>) {
-    return py::str(to_string(value));
+auto to_python(const Value& value) {
+  if constexpr (std::is_same_v<Value, Bound>) {
+    return to_string(value);
   } else if constexpr (std::is_same_v<Value, ByDType>) {
     return by_dtype(value, [](DType) { return true; });
+  } else if constexpr (std::is_same_v<Value, Blocks>) {
+    return std::vector(value.begin(), value.end());
   } else {
-    return py::cast(value);
+    return value;
   }
 }
 
@@ -78,7 +79,7 @@ std::string python_type(Unit unit) {
     type = "dict[str, int]";
   } else if constexpr (std::is_same_v<Known, std::vector<std::vector<std::int64_t>>>) {
     type = "list[list[int]]";
-  } else if constexpr (std::is_same_v<Known, std::array<std::int32_t, 3>>) {
+  } else if constexpr (std::is_same_v<Known, Blocks>) {
     type = "list[int]";
   }
   return OptionalTraits<Value>::is_optional ? type + " | None" : type;
@@ -97,8 +98,16 @@ void bind_fields(py::class_<Row>& row, std::string_view of, std::vector<BoundFie
     using Value = std::decay_t<decltype(value_of(std::declval<const Row&>()))>;
     const std::string name = info.name_in(of_self);
     fields.push_back({&info, of, of_self, python_type<Value>(info.unit), cell_text_of<Row>(name)});
-    row.def_property_readonly(
-        name.c_str(), [unit = info.unit, value_of](const Row& self) { return to_python(value_of(self), unit); });
+    constexpr bool kMayBeTime = std::is_arithmetic_v<Value> || std::is_same_v<Value, std::optional<std::int64_t>>;
+    const bool is_time = info.unit == Unit::nanoseconds;
+    if constexpr (kMayBeTime) {
+      if (is_time) {
+        row.def_property_readonly(name.c_str(), [value_of](const Row& self) { return seconds(value_of(self)); });
+      }
+    }
+    if (!kMayBeTime || !is_time) {
+      row.def_property_readonly(name.c_str(), [value_of](const Row& self) { return to_python<Value>(value_of(self)); });
+    }
     if constexpr (std::is_same_v<Value, ByDType>) {
       const std::string self_or_not(of_self ? kSelf : "");
       row.def_property_readonly((self_or_not + "flops_by_dtype").c_str(),
@@ -111,40 +120,58 @@ void bind_fields(py::class_<Row>& row, std::string_view of, std::vector<BoundFie
 }
 
 void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) {
-  py::class_<BoundField>(module, "Field")
-      .def_property_readonly("name", [](const BoundField& self) { return self.info->name_in(self.of_self); })
-      .def_property_readonly("heading", [](const BoundField& self) { return self.info->heading_in(self.of_self); })
-      .def_property_readonly("aliases",
-                             [](const BoundField& self) {
-                               py::list aliases;
-                               for (const auto alias : self.info->aliases) {
-                                 if (!alias.empty())
-                                   aliases.append((self.of_self ? std::string(kSelf) : "").append(alias));
-                               }
-                               return py::tuple(aliases);
-                             })
-      .def_property_readonly("unit",
-                             [](const BoundField& self) {
-                               return self.info->unit == Unit::nanoseconds ? "seconds" : unit_name(self.info->unit);
-                             })
-      .def_property_readonly("needs",
-                             [](const BoundField& self) {
-                               py::list needs;
-                               for (std::size_t i = 0; i < facts::kNames.size(); ++i) {
-                                 if ((self.info->needs >> i & 1U) != 0) needs.append(facts::kNames[i]);
-                               }
-                               return py::tuple(needs);
-                             })
-      .def_property_readonly("limit", [](const BoundField& self) { return to_string(self.info->limit); })
-      .def_property_readonly("legend", [](const BoundField& self) { return self.info->legend.text; })
-      .def_readonly("of", &BoundField::of)
-      .def_property_readonly("key", [](const BoundField& self) { return self.info->key_in(self.of_self); })
-      .def_readonly("type", &BoundField::type)
+  py::class_<BoundField>(module, "Field", "One figure of one kind of row: its names, and when a report has it.")
+      .def_property_readonly(
+          "name", [](const BoundField& self) { return self.info->name_in(self.of_self); },
+          "Of the row's attribute and the table's column; self figures have names of their own, self_time.")
+      .def_property_readonly(
+          "heading", [](const BoundField& self) { return self.info->heading_in(self.of_self); },
+          "Of the table's column.")
+      .def_property_readonly(
+          "aliases",
+          [](const BoundField& self) {
+            py::list aliases;
+            for (const auto alias : self.info->aliases) {
+              if (!alias.empty()) aliases.append((self.of_self ? std::string(kSelf) : "").append(alias));
+            }
+            return Texts(aliases);
+          },
+          "Further names that table(columns=...) takes.")
+      .def_property_readonly(
+          "unit",
+          [](const BoundField& self) {
+            return self.info->unit == Unit::nanoseconds ? "seconds" : unit_name(self.info->unit);
+          },
+          "Of the row's attribute.")
+      .def_property_readonly(
+          "needs",
+          [](const BoundField& self) {
+            py::list needs;
+            for (std::size_t i = 0; i < facts::kNames.size(); ++i) {
+              if ((self.info->needs >> i & 1U) != 0) needs.append(facts::kNames[i]);
+            }
+            return Texts(needs);
+          },
+          R"(What a report must have, of "time", "device", "intervals", "counters", "roofs" and "regions".)")
+      .def_property_readonly(
+          "limit", [](const BoundField& self) { return to_string(self.info->limit); },
+          R"(Of an incomplete row's figure: ">=", "<=" or "?" (of what is known alone); "" if it is exact.)")
+      .def_property_readonly(
+          "legend", [](const BoundField& self) { return self.info->legend.text; },
+          R"(The sentence below tables that explains it; "" if there is none.)")
+      .def_readonly("of", &BoundField::of,
+                    R"(The kind of row: "row", "group", "kernel", "rank", "collective" or "memory".)")
+      .def_property_readonly(
+          "key", [](const BoundField& self) { return self.info->key_in(self.of_self); },
+          "In JSON and CSV, where times are integer nanoseconds.")
+      .def_readonly("type", &BoundField::type, R"(Of the row's attribute: "int | None".)")
       .def_property_readonly(
           "is_text",
-          [](const BoundField& self) { return is_textual(self.info->unit) && self.info->unit != Unit::flag; })
+          [](const BoundField& self) { return is_textual(self.info->unit) && self.info->unit != Unit::flag; },
+          "True if the CSV has text for it; else it has a number, or true and false.")
       .def(
-          "cell", [](const BoundField& self, py::handle row) { return self.cell(row); }, py::arg("row"))
+          "cell", [](const BoundField& self, const AnyRow& row) { return self.cell(row); }, py::arg("row"),
+          R"(Return the cell that a table has for that row: "4.09G", ">=1.2M", "n/a".)")
       .def(
           "text",
           [](const BoundField& self, std::optional<double> value) {
@@ -152,7 +179,7 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
             if (value && in_seconds) *value *= 1e9;
             return cell_text({value, ""}, self.info->unit);
           },
-          py::arg("value"))
+          py::arg("value"), "Return a value in this figure's unit, as tables write it. For figures that are numbers.")
       .def("__repr__", repr_of(+[](const BoundField& self) {
              return "<Field '" + self.info->name_in(self.of_self) + "' of a " + std::string(self.of) + ">";
            }));

@@ -4,14 +4,15 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
-#include "core/derived_members.h"
 #include "core/members.h"
 #include "core/utf8.h"
+#include "python/report/signatures.h"
 
 namespace roofprof::python {
 
@@ -21,39 +22,42 @@ auto repr_of(std::string (*text)(const Self&)) {
   return [text](const Self& self) { return printable(text(self)); };
 }
 
-// Returns a getter of a time in seconds, None where it is not known.
-template <class Struct, class Time>
-auto seconds_of(Time Struct::* member) {
-  return [member](const Struct& self) -> std::optional<double> {
-    if constexpr (std::is_arithmetic_v<Time>) {
-      return static_cast<double>(self.*member) * 1e-9;
-    } else {
-      return self.*member ? std::optional(static_cast<double>(*(self.*member)) * 1e-9) : std::nullopt;
-    }
-  };
+inline double seconds(double nanoseconds) { return nanoseconds * 1e-9; }
+inline std::optional<double> seconds(std::optional<std::int64_t> nanoseconds) {
+  return nanoseconds ? std::optional(seconds(static_cast<double>(*nanoseconds))) : std::nullopt;
 }
+
+// What help() says of a struct, and of its attributes by name.
+struct Docs {
+  const char* of_struct = "";
+  std::map<std::string_view, const char*> of_attributes = {};
+};
 
 // Binds a struct with every member of its list (core/members.h), read-only and under the member's name. An enumeration
 // becomes the value's name; a time, `mean_ns`, becomes seconds, `mean`. `repr` makes the text for people.
-template <class Struct>
-pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name,
+template <class Struct, bool times_in_seconds = true>
+pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name, const Docs& docs = {},
                                      std::string (*repr)(const Struct&) = nullptr) {
-  pybind11::class_<Struct> bound(module, name);
+  pybind11::class_<Struct> bound(module, name, docs.of_struct);
   if (repr != nullptr) bound.def("__repr__", repr_of(repr));
   for_each_member(Of<Struct>{}, [&]<class Value>(std::string_view key, Value Struct::* member, Written) {
-    const std::string attribute(key);
+    const auto add = [&](std::string_view attribute, auto get) {
+      const auto doc = docs.of_attributes.find(attribute);
+      bound.def_property_readonly(std::string(attribute).c_str(), get,
+                                  doc == docs.of_attributes.end() ? "" : doc->second);
+    };
     if constexpr (std::is_enum_v<Value>) {
-      bound.def_property_readonly(attribute.c_str(), [member](const Struct& self) {
+      add(key, [member](const Struct& self) {
         return std::string(names_of_enum<Value>.at(static_cast<std::size_t>(self.*member)));
       });
       return;
     } else if constexpr (std::is_arithmetic_v<Value> || std::is_same_v<Value, std::optional<std::int64_t>>) {
-      if (key.ends_with("_ns")) {
-        bound.def_property_readonly(attribute.substr(0, key.size() - 3).c_str(), seconds_of<Struct>(member));
+      if (times_in_seconds && key.ends_with("_ns")) {
+        add(key.substr(0, key.size() - 3), [member](const Struct& self) { return seconds(self.*member); });
         return;
       }
     }
-    bound.def_readonly(attribute.c_str(), member);
+    add(key, [member](const Struct& self) -> const Value& { return self.*member; });
   });
   return bound;
 }

@@ -20,14 +20,17 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-py::dict listed(std::string_view family, const ops::OpCost& line) {
+AnyDict listed(std::string_view family, const ops::OpCost& line) {
   using namespace pybind11::literals;
-  return py::dict("family"_a = family, "op"_a = line.op, "formula"_a = line.formula, "source"_a = line.source,
-                  "scalars"_a = line.scalars, "free"_a = ops::is_free(line));
+  AnyDict cost("family"_a = family, "op"_a = line.op, "formula"_a = line.formula, "source"_a = line.source,
+               "scalars"_a = line.scalars, "free"_a = ops::is_free(line));
+  return cost;
 }
 
-py::list op_costs() {
-  py::list costs;
+// Returns each line: its family ("own": the user's), op, formula, source, scalars (comma-separated), and whether it is
+// free.
+AnyDicts op_costs() {
+  AnyDicts costs;
   for (const auto& family : ops::families()) {
     for (const auto& line : family.costs) costs.append(listed(family.name, line));
   }
@@ -41,8 +44,8 @@ constexpr std::array<std::pair<MetricSet, std::string_view>, 3> kMetricSets = {
 std::string sum_of(std::string_view metric) { return std::string(metric) + ".sum"; }
 
 // The base names of the metrics that counters are made of, on whatever chip, by the set that they belong to.
-py::dict counter_metrics() {
-  py::dict sets;
+py::typing::Dict<py::str, py::typing::List<py::str>> counter_metrics() {
+  py::typing::Dict<py::str, py::typing::List<py::str>> sets;
   for (const auto& line : metric_table()) {
     const auto set = py::str(std::string(kMetricSets.at(static_cast<std::size_t>(line.set)).second));
     auto names = sets.contains(set) ? sets[set].cast<py::list>() : py::list();
@@ -83,10 +86,10 @@ PYBIND11_MODULE(_report, module) {
   using namespace roofprof;
   module.doc() =
       "The compiled part of roofprof that needs no torch. Use the roofprof package; names in here may change.";
+  python::bind_document(module);
   python::bind_ceilings(module);
   python::bind_rows(module);
   python::bind_report(module);
-  python::bind_document(module);
   python::bind_prediction(module);
   module.def("adjusted_p_values", &adjusted_p_values, py::arg("before"), py::arg("after"), py::arg("step_ns"));
   module.def("op_costs", &python::op_costs);

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
@@ -45,6 +45,9 @@ from roofprof.state.state_roots import used_by
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_uninterrupted: Callable[[_Method], _Method] = _C.uninterrupted
 
 
 def profile(model: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report:
@@ -328,7 +331,7 @@ class RooflineProfiler(TimesCalls):
     # Handlers of signals wait while a block begins or ends. What else may raise at any step (another thread by
     # PyThreadState_SetAsyncExc, a tracer) finds the block known before it is begun, and ends it.
 
-    @_C.uninterrupted
+    @_uninterrupted
     def __enter__(self) -> Self:
         if sys.is_finalizing():  # in the __del__ of what lived as long as the interpreter: nobody asks for a report
             return self
@@ -348,7 +351,7 @@ class RooflineProfiler(TimesCalls):
             self._end_block(raised=True)
             raise
 
-    @_C.uninterrupted
+    @_uninterrupted
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
@@ -357,7 +360,7 @@ class RooflineProfiler(TimesCalls):
         finally:
             self._end_block(raised=True)  # where something interrupted it
 
-    @_C.uninterrupted
+    @_uninterrupted
     def __del__(self) -> None:
         """Close a block that nobody can end any more: it would stay open on its thread."""
         if getattr(self, "_block", None) is not None:

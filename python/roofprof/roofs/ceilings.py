@@ -118,8 +118,13 @@ def _tell_notes(notes: list[str], progress: Progress | None) -> None:
             progress(f"roofs of this machine: {note}")
 
 
+def _save(self: _report.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:
+    """Write the roofs and their notes to a file, whole or not at all. Raises OSError naming the file."""
+    save(self, path, notes)
+
+
 # Users look for these on the class: roofprof.Ceilings.measure(), .published("RTX 4090"), .load(path); roofs.save(path).
 _report.Ceilings.measure = staticmethod(measure)  # type: ignore[method-assign]
 _report.Ceilings.published = staticmethod(published)  # type: ignore[method-assign]
 _report.Ceilings.load = staticmethod(load)  # type: ignore[method-assign]
-_report.Ceilings.save = save  # type: ignore[method-assign, assignment]
+_report.Ceilings.save = _save  # type: ignore[method-assign]

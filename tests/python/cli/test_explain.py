@@ -146,9 +146,11 @@ def keys_of_reports() -> set[str]:
     for kind in REPORTS.values():
         look(kind())
     of_traces = {"DeviceTrace", "KernelRecord", "OthersWork", "CounterTrace", "CounterRecord"}  # recordings: own files
-    for path in (ROOT / "csrc" / "core").glob("*members.h"):
-        for of, members in re.findall(r"for_each_member\(Of<(\w+)>(.*?)^}", path.read_text(), re.DOTALL | re.MULTILINE):
-            found.update(re.findall(r'visit\("(\w+)"', members) if of not in of_traces else ())
+    lists = (ROOT / "csrc" / "core" / "members.h").read_text()
+    for of, members in re.findall(r"^ROOFPROF_MEMBERS\((\w+),(.*?)\)\)$", lists, re.DOTALL | re.MULTILINE):
+        for names in re.findall(r"(?:ALWAYS|UNLESS_DEFAULT)\(([^()]*)", members) if of not in of_traces else ():
+            found.update(re.findall(r"\w+", names))
+        found.update(re.findall(r'visit\("(\w+)"', members))
     return found
 
 

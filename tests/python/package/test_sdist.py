@@ -19,6 +19,7 @@ from roofprof import _build_info
 LEFT_BEHIND = [
     "python/roofprof/_C.cpython-311-x86_64-linux-gnu.so",
     "python/roofprof/_report.cpython-311-x86_64-linux-gnu.so",
+    "python/roofprof/_report.pyi",
     "python/roofprof/_build_info.py",
     "python/roofprof/include/roofprof/report.h",
     "python/roofprof/lib/libroofprof.so",

@@ -6,11 +6,11 @@ import json
 
 import given_roofs
 import pytest
-import row_stubs
 import torch
 from torch import nn
 
 import roofprof
+from roofprof import _report
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +149,16 @@ def test_the_legend_has_its_sentences(report):
             assert (field.legend in legend) == holds, field.name
 
 
-def test_the_stubs_are_those_of_the_table():
-    _, between, _ = row_stubs.split(row_stubs.STUBS.read_text())
-    assert between == row_stubs.section(), "run python tests/python/support/row_stubs.py"
+def test_the_type_of_a_field_is_that_of_the_attribute():
+    """As the binding's signature says it, which the type stubs are made of."""
+    kinds = {
+        "row": _report.Row,
+        "group": _report.GroupRow,
+        "kernel": _report.KernelRow,
+        "rank": _report.Rank,
+        "collective": _report.Collective,
+        "memory": _report.MemoryRow,
+    }
+    for kind, rows in kinds.items():
+        for name, field in roofprof.fields.of(kind).items():
+            assert getattr(rows, name).fget.__doc__.strip().endswith(f" -> {field.type}"), (kind, name)
