@@ -58,7 +58,7 @@ void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& 
   row.in_graph = kernel.in_graph;
   if (const auto architecture = architecture_in_name(kernel.name))
     row.built_for = "sm_" + std::to_string(*architecture);
-  if (row.kind != "kernel") row.bytes = kernel.bytes;
+  if (kernel.kind != KernelKind::kernel && kernel.bytes > 0) row.bytes = kernel.bytes;
 }
 
 void add_measured(const Measured& measured, KernelRow& row) {

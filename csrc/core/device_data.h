@@ -43,6 +43,11 @@ inline constexpr std::array<std::string_view, 3> kKernelKindNames = {"kernel", "
 enum class Memory : std::uint8_t { unknown, pageable, pinned, device, managed };
 inline constexpr std::array<std::string_view, 5> kMemoryNames = {"unknown", "pageable", "pinned", "device", "managed"};
 
+// NVIDIA's driver runs large fills of a graph as this kernel, and does not tell their bytes.
+constexpr bool is_fill_of_graph(std::string_view kernel, std::uint64_t graph_node) {
+  return graph_node != 0 && kernel == "memset32";
+}
+
 // One kernel, copy or fill that a device ran.
 struct KernelRecord {
   KernelKind kind = KernelKind::kernel;
@@ -59,7 +64,7 @@ struct KernelRecord {
   std::int64_t end_ns = 0;
   std::array<std::int32_t, 3> grid{};
   std::array<std::int32_t, 3> block{};
-  std::int64_t bytes = 0;  // of a copy or fill
+  std::int64_t bytes = 0;  // of a copy or fill; 0: not known
 
   bool operator==(const KernelRecord&) const = default;
 };

@@ -368,6 +368,11 @@ namespace {
 
 bool is_operator(const CompiledKernel& kernel) { return kernel.name.find("::") != std::string::npos; }
 
+// Operators by which torch sets a CUDA graph's inputs and its random state before it replays it.
+bool sets_replays(std::string_view op) {
+  return op == "aten::_foreach_copy_" || op == "aten::copy_" || op == "aten::fill_";
+}
+
 // Finds which of the kernels of a region's code each of its launches belongs to, both in order.
 class LaunchMatch {
  public:
@@ -410,16 +415,66 @@ class LaunchMatch {
     for (auto i = wanted_from_; i < wanted_end; ++i) {
       if (is_operator(wanted_[i]->kernel)) calls.push_back(i);
     }
+    bool any_replayed = false;
+    for (auto i = launches_from_; i < launches_end && !any_replayed; ++i) any_replayed = is_replayed(i);
     auto from = launches_from_;
     for (std::size_t first = 0; first < calls.size();) {
       auto last = first + 1;
       while (last < calls.size() && name_of(calls[last]) == name_of(calls[first])) ++last;
-      const bool is_only = last - first == calls.size();
-      from =
-          give({calls.begin() + static_cast<std::ptrdiff_t>(first), calls.begin() + static_cast<std::ptrdiff_t>(last)},
-               from, launches_end, is_only);
+      const bool is_only = last - first == calls.size() && !any_replayed;
+      if (!any_replayed || !sets_replays(name_of(calls[first]))) {
+        from = give(
+            {calls.begin() + static_cast<std::ptrdiff_t>(first), calls.begin() + static_cast<std::ptrdiff_t>(last)},
+            from, launches_end, is_only);
+      }
       first = last;
     }
+    if (any_replayed && from == launches_from_ && calls.size() == wanted_end - wanted_from_)
+      give_replayed(calls, launches_end);
+  }
+
+  // Gives what CUDA graphs launched there, where no operator ran, to `calls`, which are all that the code has there: to
+  // the only one, or a kernel each in order, with the fills before it. Where it may be another's it gives nothing.
+  void give_replayed(const std::vector<std::size_t>& calls, std::size_t end) {
+    const auto launches = replayed(end);
+    if (launches.empty() || calls.empty()) return;
+    const auto is_fill = [&](std::size_t launch) { return record(launch).kind == KernelKind::fill; };
+    // A call that moves nothing may launch nothing.
+    const auto moves = [&](std::size_t call) { return wanted_[call]->kernel.work.bytes() > 0; };
+    const auto fills = static_cast<std::size_t>(std::ranges::count_if(launches, is_fill));
+    const bool one_each =
+        launches.size() - fills == calls.size() && !is_fill(launches.back()) && std::ranges::all_of(calls, moves);
+    if (calls.size() > 1 && !one_each) return;
+    std::size_t call = 0;
+    for (const auto launch : launches) {
+      found_[launch] = static_cast<std::ptrdiff_t>(calls[call]);
+      if (calls.size() > 1 && !is_fill(launch)) ++call;
+    }
+  }
+
+  // Returns what was launched there by the replays that launched the generated kernels before and after. Empty: there
+  // is nothing, or something else was launched too.
+  std::vector<std::size_t> replayed(std::size_t end) const {
+    const auto is_beside = [&](std::size_t launch) {
+      const auto replay = record(launch).correlation;
+      return (launches_from_ > 0 && record(launches_from_ - 1).correlation == replay) ||
+             (end < launches_.size() && record(end).correlation == replay);
+    };
+    std::vector<std::size_t> launches;
+    for (auto i = launches_from_; i < end; ++i) {
+      if (record(i).graph_node == 0 && sets_replays(launches_[i].owner->op)) continue;
+      if (!is_replayed(i) || !is_beside(i) || is_generated(i)) return {};
+      launches.push_back(i);
+    }
+    return launches;
+  }
+
+  const KernelRecord& record(std::size_t launch) const { return *launches_[launch].record; }
+  bool is_replayed(std::size_t launch) const { return record(launch).graph_node != 0 && !by_an_op(launch); }
+  // Generated code that has no place there, or is not this code.
+  bool is_generated(std::size_t launch) const {
+    const auto name = name_of_launch(record(launch), names_);
+    return name.starts_with("triton_") || generated_.contains(name);
   }
 
   const std::string& name_of(std::size_t wanted) const { return wanted_[wanted]->kernel.name; }
@@ -559,7 +614,7 @@ Note note_on_launches(const KernelsFound& found, const RunLaunches& chosen) {
                      of_all(chosen.all_ns - chosen.unknown_ns) + " of the compiled regions' device time, and " +
                      of_all(known_ns) + " of it is known by module";
   if (chosen.unknown > 0) {
-    text += "; " + counted(chosen.unknown, "launch", "launches") + " that no name and no operator tells (" +
+    text += "; " + counted(chosen.unknown, "launch", "launches") + " that no name, operator or order tells (" +
             of_all(chosen.unknown_ns) + ") stand on the regions as (outside kernels)";
   }
   return make_note("compiled-kernels", text);

@@ -620,6 +620,7 @@ void TraceReader::take_device_event(KernelKind kind, std::string_view name, std:
     return;
   }
   record.to_device = to_device.value_or(record.device);
+  if (is_fill_of_graph(unquoted(name), record.graph_node)) record.kind = kind = KernelKind::fill;
   if (kind == KernelKind::kernel) record.name = kernel_names_.number_of(name, trace_.device.names);
   if (kind != KernelKind::kernel) std::tie(record.from, record.to) = memories_of(unquoted(name));
   if (kind == KernelKind::kernel && record.correlation != 0 && is_kernel_of_collectives(unquoted(name))) {

@@ -97,7 +97,9 @@ class Reader {
 
  private:
   void kernel(const Kernel& kernel) {
-    KernelRecord* record = add(KernelKind::kernel, kernel, kernel.name != nullptr ? kernel.name : "(unnamed kernel)");
+    const std::string_view name = kernel.name != nullptr ? kernel.name : "(unnamed kernel)";
+    const bool is_fill = is_fill_of_graph(name, kernel.graphNodeId);
+    KernelRecord* record = add(is_fill ? KernelKind::fill : KernelKind::kernel, kernel, name);
     if (record == nullptr) return;
     record->grid = {kernel.gridX, kernel.gridY, kernel.gridZ};
     record->block = {kernel.blockX, kernel.blockY, kernel.blockZ};

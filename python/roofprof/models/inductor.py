@@ -52,10 +52,15 @@ INTERFACES = (
     ("torch._inductor.codegen.cpp", "set_kernel_post_grad_provenance_tracing"),
     ("torch._inductor.codegen.triton", "set_kernel_post_grad_provenance_tracing"),
     ("torch._inductor.debug", "set_kernel_post_grad_provenance_tracing"),
+    ("torch._inductor.codegen.wrapper", "PythonWrapperCodegen.generate_workspace_allocation"),
     ("torch._inductor.dependencies", "MemoryDep"),
     ("torch._inductor.dependencies", "StarDep"),
+    ("torch._inductor.ir", "DeviceCopy"),
+    ("torch._inductor.ir", "InplaceCopyFallback"),
+    ("torch._inductor.ir", "MultiOutput"),
     ("torch._inductor.scheduler", "BaseSchedulerNode"),
     ("torch._inductor.scheduler", "OutputNode"),
+    ("torch._inductor.scheduler", "Scheduler.codegen_extern_call"),
     ("torch._inductor.virtualized", "V"),
 )
 # By which Dynamo keeps our code apart from the user's: regions, where torch has them (2.15), else backends alone.
@@ -423,10 +428,12 @@ def _forget(again: CompiledAgain) -> None:
 @contextlib.contextmanager
 def _kernels_into(graph: _Graph) -> Iterator[None]:
     """Keep each call of a kernel that Inductor writes in here."""
-    from torch._inductor import debug
-    from torch._inductor.codegen import cpp, triton
+    from torch._inductor import debug, ir, scheduler
+    from torch._inductor.codegen import cpp, triton, wrapper
 
     tell = debug.set_kernel_post_grad_provenance_tracing
+    write_call = scheduler.Scheduler.codegen_extern_call
+    allocate = wrapper.PythonWrapperCodegen.generate_workspace_allocation
 
     def told(node_schedule: Any, kernel_name: str, is_extern: bool = False) -> Any:
         graph.kernels.append(
@@ -434,10 +441,23 @@ def _kernels_into(graph: _Graph) -> Iterator[None]:
         )
         return tell(node_schedule, kernel_name, is_extern)
 
+    def written(of: Any, node: Any) -> None:
+        told = len(graph.kernels)
+        write_call(of, node)
+        if len(graph.kernels) == told and not isinstance(node.node, ir.MultiOutput):
+            graph.kernels.append(_called_untold(node.node))
+
+    def allocated(code: Any, workspace: Any) -> None:
+        if workspace.zero_mode.name != "UNINITIALIZED" and workspace.get_name() not in code.allocated_workspaces:
+            graph.kernels.insert(len(graph.kernels) - 1, _Kernel("aten::zero_", []))  # for the kernel told of last
+        allocate(code, workspace)
+
     with (
         mock.patch.object(debug, "set_kernel_post_grad_provenance_tracing", told),
         mock.patch.object(cpp, "set_kernel_post_grad_provenance_tracing", told),
         mock.patch.object(triton, "set_kernel_post_grad_provenance_tracing", told),
+        mock.patch.object(scheduler.Scheduler, "codegen_extern_call", written),
+        mock.patch.object(wrapper.PythonWrapperCodegen, "generate_workspace_allocation", allocated),
     ):
         yield
 
@@ -446,8 +466,24 @@ def _called_outside(node: Any, name: str) -> _Kernel:
     """Return a call of an operator: "extern_kernels.addmm", "torch.ops.aten.convolution_backward.default"."""
     parts = name.split(".")
     op = "::".join(parts[2:4]) if parts[:2] == ["torch", "ops"] else f"aten::{parts[-1]}"
-    nodes = [node.origin_node] if node.origin_node is not None else list(node.origins)
-    return _Kernel(op, nodes)
+    return _Kernel(op, _origins_of(node))
+
+
+def _called_untold(node: Any) -> _Kernel:
+    """Return a call that Inductor does not tell of, such as that of an operator which changes its input."""
+    from torch._inductor import ir
+
+    overload = getattr(node, "op_overload", None)
+    if isinstance(overload, torch._ops.OpOverload):
+        name = str(overload._schema.name)
+    else:
+        copies = isinstance(node, (ir.DeviceCopy, ir.InplaceCopyFallback))
+        name = "aten::copy_" if copies else f"inductor::{type(node).__name__}"
+    return _Kernel(name, _origins_of(node))
+
+
+def _origins_of(node: Any) -> list[torch.fx.Node]:
+    return [node.origin_node] if node.origin_node is not None else list(node.origins)
 
 
 def _leave_operators_to_their_calls(graph: _Graph) -> None:
@@ -673,7 +709,7 @@ def _facts_of_kernel(
     kernel: _Kernel, places: dict[int, int], works: _Works, code: _Code, one_size: bool
 ) -> dict[str, Any]:
     total = _C.OpsWork()
-    total.costed = one_size and (kernel.moved is not None or not kernel.generated)
+    total.costed = one_size and (kernel.moved is not None if kernel.generated else bool(kernel.nodes))
     names: dict[str, bool] = {}  # whether it does anything
     by_module: dict[int, list[int]] = {}
     for node in kernel.nodes or kernel.prepared_for:

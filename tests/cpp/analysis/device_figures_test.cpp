@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+
+#include "analysis/kernel_rows.h"
 #include "support/device_builder.h"
 
 namespace roofprof {
@@ -212,6 +216,17 @@ struct KernelBesideCopies : DeviceProfileBuilder {
     run.fill(run.owner(stem, "aten::fill_", fill), 600, 650, 300);
   }
 };
+
+TEST(Kernels, AFillWithoutBytesHasNone) {
+  KernelBesideCopies builder;
+  builder.run.fill(builder.run.owner(kModel), 700, 720, 0).grid = {6, 1, 1};
+  const testing::Derived report = builder.derived_of({builder.run.run}, read_and_written(800, 200));
+  std::map<std::int64_t, std::optional<std::int64_t>> bytes;  // by time
+  for (const auto& row : kernel_rows(report.data())) bytes[row.total_ns] = row.bytes;
+  EXPECT_EQ(bytes[10], 64);
+  EXPECT_EQ(bytes[50], 300);
+  EXPECT_EQ(bytes[20], std::nullopt);
+}
 
 TEST(DramRatio, CopiesAndFillsAreOnNeitherSide) {
   KernelBesideCopies builder;

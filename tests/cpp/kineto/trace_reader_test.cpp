@@ -90,6 +90,17 @@ TEST(TraceReader, EndsOfCopiesAndFills) {
   }
 }
 
+TEST(TraceReader, AFillOfAGraphThatTheDriverRunsAsAKernelIsAFill) {
+  TraceText text;
+  const std::string of_launch = R"("correlation": 9, "device": 0, "stream": 7, "bytes": 0)";
+  text.event("kernel", "memset32", 10, 5, of_launch + R"(, "graph node id": 4)");
+  text.event("kernel", "memset32", 20, 5, of_launch);
+  const auto records = text.trace().device.records;
+  ASSERT_EQ(records.size(), 2);
+  EXPECT_EQ(records[0].kind, KernelKind::fill);
+  EXPECT_EQ(records[1].kind, KernelKind::kernel);
+}
+
 TEST(TraceReader, CopiesBetweenDevicesAreWhereTheyComeFrom) {
   const auto trace = TraceText()
                          .event("gpu_memcpy", "Memcpy PtoP (Device -> Device)", 0, 5,

@@ -566,6 +566,20 @@ def test_an_operator_without_a_cost_has_a_lower_limit():
     assert ">=: a lower limit, an op without a known cost is in it" in table
 
 
+@needs_kernels
+def test_an_operator_that_inductor_does_not_tell_of_is_among_the_kernels():
+    class Put(nn.Module):
+        def forward(self, x, chosen, value):
+            return (x * 2).index_put((chosen,), value) + 1
+
+    x, chosen = torch.rand(1000), torch.rand(1000) > 0.5
+    with torch.no_grad():
+        report = kernels_of(torch.compile(Put()), x, chosen, torch.rand(int(chosen.sum())))
+    check_sums(report)
+    (put,) = [kernel for kernel in report.kernels if kernel.name == "aten::index_put_"]
+    assert put.total > 0
+
+
 # ---- what is left
 
 

@@ -79,7 +79,7 @@ with contextlib.ExitStack() as stack:
                 module._parameters[name] = nn.Parameter(on_gpu, requires_grad=False)
     x = torch.empty(32, 3, 224, 224, device="cuda", dtype=torch.bfloat16)
     with torch.fx.traceback.preserve_node_meta():
-        program = make_fx(lambda x: model(x), decomposition_table=select_decomp_table())(x)
+        program = make_fx(lambda x: (model(x), x.flatten().cumsum(0)), decomposition_table=select_decomp_table())(x)
     stack.enter_context(torch._inductor.config.patch(inductor._PATCHES))
     stack.enter_context(inductor._kernels_into(kernels))
     lowered = GraphLowering(program, example_inputs=[x], is_inference=True)
@@ -110,8 +110,14 @@ def kernels():
 
 
 def test_operators_and_generated_kernels_come_in_their_order(kernels):
-    assert [name for name, generated, *_ in kernels if not generated] == ["aten::convolution"] * 2
+    operators = ["aten::convolution", "aten::convolution", "aten::zero_"]
+    assert [name for name, generated, *_ in kernels if not generated] == operators
     assert all(name.startswith("triton_") for name, generated, *_ in kernels if generated)
+
+
+def test_memory_that_generated_code_clears_for_a_kernel_comes_before_it(kernels):
+    names = [name for name, *_ in kernels]
+    assert names[names.index("aten::zero_") + 1].startswith("triton_spl_fused")
 
 
 def test_bytes_are_those_of_the_closed_form(kernels):

@@ -86,6 +86,25 @@ TEST_F(Graphs, LaunchesAreCounted) {
       << all_notes(trace);
 }
 
+TEST_F(Graphs, AFillThatTheDriverRunsAsAKernelIsAFill) {
+  Tracer traced = tracer();
+  traced.start();
+  const Under launcher(traced.marker(), 20);
+  FakeLaunch fill{};
+  fill.name = "memset32";
+  fill.duration_ns = 10;
+  fill.graph = 1;
+  fill.graph_node = 3;
+  fake_launch(&fill);
+  fake_kernel("memset32", 0, 7, 10);  // a program's own
+  const DeviceTrace trace = traced.stop();
+  ASSERT_EQ(trace.records.size(), 2U);
+  EXPECT_EQ(trace.records[0].kind, KernelKind::fill);
+  EXPECT_EQ(trace.records[0].graph_node, 3U);
+  EXPECT_EQ(trace.records[0].launch, 20U);
+  EXPECT_EQ(trace.records[1].kind, KernelKind::kernel);
+}
+
 TEST_F(Graphs, IdsAreOfOneTrace) {
   Tracer traced = tracer();
   traced.start();
