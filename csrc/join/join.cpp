@@ -12,6 +12,7 @@
 #include "join/attribution.h"
 #include "join/collectives.h"
 #include "join/compiled_kernels.h"
+#include "join/compiled_regions.h"
 #include "join/device_join.h"
 #include "join/device_launches.h"
 #include "join/events.h"

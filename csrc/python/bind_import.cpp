@@ -171,7 +171,6 @@ CountKernels counting(const CountInPython& count) {
 }  // namespace
 
 void bind_import(py::module_& module) {
-  py::class_<ncu::Output> output(module, "NcuOutput");  // the other reader's signatures name it
   py::register_exception<kineto::TraceError>(module, "TraceError", PyExc_ValueError);
   py::class_<kineto::TraceReader>(module, "TraceReader")
       .def(py::init<>())

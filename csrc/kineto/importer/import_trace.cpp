@@ -205,6 +205,8 @@ Report import_trace(kineto::Trace trace, ImportOptions options) {
     data.device_times.clear();
     data.busy_ns = data.idle_before_ns = data.idle_after_ns = 0;
     data.idle_basis = IdleBasis::unsettled;
+    data.unattributed_kernels = 0;  // nobody expects a module of these
+    for (auto& kernel : data.kernels) kernel.attributed = true;
   }
   if (options.mean && count > 0) data = mean_of_steps(std::move(data), count);
   const bool has_models_rows = data.modules[index_of(kModel)].params_known;
