@@ -20,8 +20,8 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host);
 
 // The same on a device: finds the launches of each kernel in the timed runs themselves, generated ones by their names
 // and operators by the op that launched, in the order of the graph's code, and gives them `owners` of their own, which
-// their traces name from then on. In replays of CUDA graphs no operator runs: there the order alone tells them, where it
-// leaves no doubt. What is not found stays on the region's row. Does nothing where a run was not traced.
+// their traces name from then on. In replays of CUDA graphs no operator runs: there the order alone tells them, where
+// it leaves no doubt. What is not found stays on the region's row. Does nothing where a run was not traced.
 KernelsFound find_launches(RunRecord& observed, HostProfile& host, std::vector<LaunchOwner>& owners);
 
 }  // namespace roofprof
