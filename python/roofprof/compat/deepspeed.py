@@ -13,6 +13,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,8 +216,9 @@ class FlopsProfiler:
             each(self.model) for each in (figures.flops, figures.macs, figures.params)
         )
         facts = {"profile step": profile_step, "fwd flops per GPU": number_to_string(self.flops)}
-        text = self._aggregated(figures, module_depth, top_modules)
-        text += f"\n{of_modules(self.model, _columns(figures), facts, all_of=detailed)}\n"
+        columns = _columns(figures)
+        text = self._aggregated(columns, module_depth, top_modules)
+        text += f"\n{of_modules(self.model, columns, facts, all_of=detailed)}\n"
         if output_file:
             Path(output_file).parent.mkdir(parents=True, exist_ok=True)
             write_whole(output_file, text.encode())
@@ -228,11 +230,10 @@ class FlopsProfiler:
 
         module_depth: how many depths; -1: all but the innermost. top_modules: how many classes at each.
         """
-        known = self._aggregated(self._known(), module_depth, top_modules) if self.started else _NOT_STARTED
+        known = self._aggregated(_columns(self._known()), module_depth, top_modules) if self.started else _NOT_STARTED
         sys.stdout.write(known + "\n")
 
-    def _aggregated(self, figures: Figures, module_depth: int, top_modules: int) -> str:
-        columns = _columns(figures)
+    def _aggregated(self, columns: Columns, module_depth: int, top_modules: int) -> str:
         sums: dict[int, dict[str, Counter[str]]] = {}  # by depth, column and class
         for path, module in _call.named_places(self.model):
             own = sums.setdefault(path.count(".") + 1 if path else 0, {name: Counter() for name in columns})
@@ -246,11 +247,11 @@ class FlopsProfiler:
 
 
 def _columns(figures: Figures) -> Columns:
-    return {
-        "params": (figures.params, params_to_string),
-        "MACs": (figures.macs, macs_to_string),
-        "fwd flops": (figures.flops, number_to_string),
-        "fwd latency": (figures.seconds, duration_to_string),
+    return {  # each module's figure is asked for once
+        "params": (cache(figures.params), params_to_string),
+        "MACs": (cache(figures.macs), macs_to_string),
+        "fwd flops": (cache(figures.flops), number_to_string),
+        "fwd latency": (cache(figures.seconds), duration_to_string),
     }
 
 

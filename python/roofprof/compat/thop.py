@@ -103,7 +103,10 @@ def _layer(
         return 0.0, 0.0, {}
     new = {id(one): one.numel() for one in module.parameters(recurse=False) if id(one) not in seen}
     seen |= {id(module), *new}
-    info = {name: _layer(child, figures, custom, seen) for name, child in figures.children(module).items()}
+    children = figures.children(module)
+    first = {id(child): name for name, child in reversed(children.items())}
+    inside = ((name, child) for name, child in children.items() if first[id(child)] == name)
+    info = {name: _layer(child, figures, custom, seen) for name, child in inside}
     params = float(sum(new.values()) + sum(layer[1] for layer in info.values()))
     macs = float(figures.own[id(module)] + sum(layer[0] for layer in info.values()))
     replaced = figures.replaced.get(id(module), 0.0)
