@@ -1,11 +1,4 @@
-"""DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer.
-
-``from roofprof.compat.deepspeed import FlopsProfiler`` replaces ``deepspeed.profiling.flops_profiler``. The convention
-is DeepSpeed's: flops of the forward alone, 2 for a multiply-accumulate, 1 for each bias of a convolution and none for a
-linear layer's. For each element norms count 5 (4 without a weight; BatchNorm in eval mode 2 and 1), and activations,
-softmax, poolings, interpolations, additions and multiplications 1. Dropout layers count nothing, as in DeepSpeed; the
-multiplication of a functional dropout counts as any other. docs/compat.md lists what differs.
-"""
+"""DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer: docs/compat.md has the convention."""
 
 from __future__ import annotations
 

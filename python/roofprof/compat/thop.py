@@ -1,8 +1,4 @@
-"""thop's ``profile`` and ``clever_format`` on roofprof's observer: ``from roofprof.compat.thop import profile``.
-
-What thop calls MACs are multiply-accumulates, and for layers of exactly the types that it knows an extra for each
-element; docs/compat.md has the weights, and what differs, also from ``ultralytics-thop``, which has the same name.
-"""
+"""thop's ``profile`` and ``clever_format`` on roofprof's observer: docs/compat.md has the weights, and what differs."""
 
 from __future__ import annotations
 

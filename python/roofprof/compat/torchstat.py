@@ -1,9 +1,4 @@
-"""torchstat's ``stat`` on roofprof's observer: ``from roofprof.compat.torchstat import stat``.
-
-The convention is torchstat's, whose words are not the usual ones: MAdd are multiplications and additions, Flops
-multiply-accumulates. docs/compat.md has the columns, and what differs. Layers without a rule and without MACs count 0,
-as in torchstat; a line below the table names them.
-"""
+"""torchstat's ``stat`` on roofprof's observer: docs/compat.md has the columns, and what differs."""
 
 from __future__ import annotations
 
