@@ -137,15 +137,3 @@ def test_what_the_original_gets_wrong():
     assert flops_and_macs(lambda x: F.interpolate(x, scale_factor=2), x) == (120, 0)
     grouped = nn.ConvTranspose1d(4, 6, 3, groups=2)
     assert figures(grouped, torch.rand(1, 4, 5))[:2] == (2 * 5 * 4 * 3 * 3 + 6 * 7, 5 * 4 * 3 * 3)
-
-
-# ---- nothing is left behind
-
-
-def test_what_cannot_be_counted_is_said():
-    with pytest.raises(ValueError, match="leave it out, or args and kwargs"):
-        figures(small_cnn(), torch.rand(1, 3, 9, 9), input_shape=(1, 3, 9, 9))
-    with pytest.raises(ValueError, match="give input_shape, transformer_tokenizer, args or kwargs"):
-        calculate_flops(small_cnn())
-    with pytest.raises(ValueError, match=r"is \(batch, tokens\), not \(3,\)"):
-        calculate_flops(small_cnn(), (3,), transformer_tokenizer=tokenizer())

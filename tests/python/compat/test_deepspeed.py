@@ -233,10 +233,3 @@ def test_the_models_own_exception_comes_through_and_nothing_stays():
         profiler.end_profile()
         with pytest.raises(KeyError, match="mine"):
             totals(model, torch.rand(2, 4))
-
-
-def test_what_cannot_be_profiled_is_said():
-    with pytest.raises(ValueError, match="give input_shape, args or kwargs"):
-        get_model_profile(mlp())
-    with pytest.raises(TypeError, match="a shape is a tuple of at least one size, not 3"):
-        get_model_profile(mlp(), 3)

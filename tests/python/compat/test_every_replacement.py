@@ -123,6 +123,30 @@ def test_what_is_no_module_is_refused(tool):
         TOOLS[tool](lambda x: x, torch.rand(1, 4))
 
 
+LAYER = nn.Linear(4, 5)
+REFUSED = [
+    (lambda: deepspeed.get_model_profile(LAYER), ValueError, "give input_shape, args or kwargs"),
+    (lambda: deepspeed.get_model_profile(LAYER, 3), TypeError, "a shape is a tuple of at least one size, not 3"),
+    (lambda: calflops.calculate_flops(LAYER, (1, 4), args=[1]), ValueError, "leave it out, or args and kwargs"),
+    (lambda: calflops.calculate_flops(LAYER), ValueError, "give input_shape, transformer_tokenizer, args or kwargs"),
+    (lambda: calflops.calculate_flops(LAYER, (3,), len), ValueError, r"is \(batch, tokens\), not \(3,\)"),
+    (lambda: ptflops.get_model_complexity_info(LAYER, 3), TypeError, "a shape is a tuple of at least one size, not 3"),
+    (lambda: ptflops.get_model_complexity_info(LAYER, (4,), backend="jax"), ValueError, "'jax' is not a valid"),
+    (lambda: torchstat.stat(LAYER, None), ValueError, "give input_size, or None for it and inputs or kwargs"),
+    (lambda: torchstat.stat(LAYER, (0,)), ValueError, "must be the sizes of one sample"),
+    (lambda: torchstat.stat(LAYER, (4,), 2), ValueError, "query_granularity must be 1"),
+    (lambda: torchsummary.summary(LAYER, None), ValueError, "give input_size, or None for it and inputs or kwargs"),
+    (lambda: torchsummary.summary(LAYER, (0,)), ValueError, "must be the sizes of one sample"),
+    (lambda: torchsummary.summary(LAYER, (4,), -1, "meta"), ValueError, "device must be 'cuda' or 'cpu'"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "says"), REFUSED)
+def test_what_makes_no_sense_is_refused(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
+
+
 DEEPSPEED, CALFLOPS = "deepspeed.profiling.flops_profiler.profiler", "calflops.flops_counter"
 STRINGS = [f"{what}_to_string" for what in ("number", "flops", "macs", "bytes", "params", "duration")]
 METHODS = ["__init__", "start_profile", "stop_profile", "reset_profile", "end_profile", "print_model_profile"]
@@ -153,7 +177,6 @@ def test_signatures_begin_with_the_originals(ours, theirs, name):
     assert all(kind is inspect.Parameter.KEYWORD_ONLY for _, kind, _ in mine[len(expected) :])
 
 
-LAYER = nn.Linear(4, 5)
 # By those of a tool's functions that give or print its words.
 CONVENTIONS = {
     "FLOPS for a count, not a rate": lambda: calflops.calculate_flops(LAYER, (1, 4), print_results=False),

@@ -157,10 +157,3 @@ def test_the_models_own_exception_comes_through_and_nothing_stays(backend):
     with nothing_left_on(model), pytest.raises(KeyError, match="mine"):
         figures(model, (4,), backend=backend, custom_modules_hooks=rules)
     assert model.layer.__flops__ == 3
-
-
-def test_what_cannot_be_counted_is_said():
-    with pytest.raises(TypeError, match="a shape is a tuple of at least one size, not 3"):
-        figures(small_cnn(), 3)
-    with pytest.raises(ValueError, match="'jax' is not a valid FLOPS_BACKEND"):
-        figures(small_cnn(), (3, 9, 9), backend="jax")

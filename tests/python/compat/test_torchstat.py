@@ -167,19 +167,6 @@ def test_frozen_parameters_are_read():
     assert rows(frozen, (4,))["0"].read_bytes == 4 * (4 + 25)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((nn.Linear(4, 4), None), ValueError),
-        ((nn.Linear(4, 4), (0,)), ValueError),
-        ((nn.Linear(4, 4), (4,), 2), ValueError),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments, error):
-    with pytest.raises(error):
-        stat(*arguments)
-
-
 def test_parameters_of_a_container_itself_have_a_row():
     class Positioned(nn.Module):
         def __init__(self):
