@@ -51,13 +51,14 @@ class LayerInfo:
         """Count the module's parameters, those of modules inside included; a pruned one by what its mask leaves."""
         self.num_params = self.trainable_params = self.param_bytes = 0
         self.contains_lazy_param = False
-        self._parameters: list[tuple[str, torch.Size, int]] = []
+        self._parameters: dict[str, nn.Parameter] = {}
+        self._counts: dict[str, int] = {}
         for full_name, parameter in self.module.named_parameters():
             if is_lazy(parameter):
                 self.contains_lazy_param = True
                 continue
             name, count = _unmasked(self.module, full_name, parameter)
-            self._parameters.append((name, parameter.shape, count))
+            self._parameters[name], self._counts[name] = parameter, count
             self.num_params += count
             self.trainable_params += count if parameter.requires_grad else 0
             self.param_bytes += count * parameter.element_size()
@@ -66,10 +67,11 @@ class LayerInfo:
     def inner_layers(self) -> dict[str, dict[str, str]]:
         """Return the shape and the number of elements of each parameter, as texts; of the model, only of its own."""
         found = {}
-        for name, shape, count in self._parameters:
+        for name, parameter in self._parameters.items():
             if self.depth or "." not in name:
-                sizes = [shape[1], shape[0], *shape[2:]] if name == "weight" and len(shape) > 1 else list(shape)
-                found[name] = {"kernel_size": str(sizes), "num_params": f"{count:,}"}
+                shape = list(parameter.shape)
+                shape = [shape[1], shape[0], *shape[2:]] if name == "weight" and len(shape) > 1 else shape
+                found[name] = {"kernel_size": str(shape), "num_params": f"{self._counts[name]:,}"}
         return found
 
     @property
