@@ -196,7 +196,7 @@ def path_in_report(path: str) -> str:
 
 def named_places(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield every path of every module, parents first. A module in two places has two paths; loops are not followed."""
-    pending = [("", model, frozenset([id(None)]))]  # with the ids of what is around it, and of what is no module
+    pending = [("", model, frozenset[int]())]  # with the ids of what is around it
     while pending:
         path, module, around = pending.pop()
         yield path, module
@@ -204,5 +204,5 @@ def named_places(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
         pending += [
             (f"{path}.{name}" if path else name, child, around)
             for name, child in reversed([*module._modules.items()])
-            if id(child) not in around
+            if child is not None and id(child) not in around
         ]
