@@ -194,12 +194,15 @@ def path_in_report(path: str) -> str:
     return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
-def named_places(
-    module: nn.Module, path: str = "", above: tuple[nn.Module, ...] = ()
-) -> Iterator[tuple[str, nn.Module]]:
+def named_places(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield every path of every module, parents first. A module in two places has two paths; loops are not followed."""
-    yield path, module
-    above = (*above, module)
-    for name, child in module._modules.items():
-        if child is not None and not any(child is one for one in above):
-            yield from named_places(child, f"{path}.{name}" if path else name, above)
+    pending = [("", model, frozenset[int]())]  # with the ids of what is around it
+    while pending:
+        path, module, around = pending.pop()
+        yield path, module
+        around |= {id(module)}
+        pending += [
+            (f"{path}.{name}" if path else name, child, around)
+            for name, child in reversed([*module._modules.items()])
+            if child is not None and id(child) not in around
+        ]

@@ -1,7 +1,4 @@
-"""What each tool counts for an operator's calls in one module, as data.
-
-torchinfo and torchstat count by layers, and torch.utils.flop_counter by multiply-accumulates alone.
-"""
+"""What each tool counts for an operator's calls in one module, as data; torchinfo's rules are in _layers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ModuleFigures:
         self.own: Counter[int] = Counter()  # by id of the module, without the modules below it
         self.replaced: dict[int, float] = {}  # by id: the count that replaces that of the subtree
         self._places = dict(named_places(model))
-        self._children = {id(module): dict(module.named_children()) for module in self._places.values()}
+        self._children = {id(module): _inside(module) for module in self._places.values()}
 
     def add(self, report: roofprof.Report, convention: Handle, *, forward_alone: bool = True) -> None:
         """Add the ops in the model, or those of the forward; a convention gets all calls of one op at a time."""
@@ -76,33 +76,35 @@ class ModuleFigures:
 
     def of(self, module: nn.Module, share: Callable[[nn.Module], float] | None = None) -> int:
         """Return the sum over a module and all modules below it, each once; of each only its ``share``, if given."""
-        return round(self._sum(module, share, set()))
+        total: float = 0
+        for one in self._subtree(module, self.replaced):
+            own = self.own.get(id(one), 0)
+            total += self.replaced[id(one)] if id(one) in self.replaced else own * (share(one) if share and own else 1)
+        return round(total)
 
-    def _sum(self, module: nn.Module, share: Callable[[nn.Module], float] | None, seen: set[int]) -> float:
-        if id(module) in seen:
-            return 0
-        seen.add(id(module))
-        if id(module) in self.replaced:
-            return self.replaced[id(module)]
-        own = self.own[id(module)]
-        below = self.children(module).values()
-        return own * (share(module) if share and own else 1) + sum(self._sum(child, share, seen) for child in below)
+    def _subtree(self, module: nn.Module, ends: Collection[int] = ()) -> Iterable[nn.Module]:
+        """Return a module and all modules below it, each once; ``ends``: ids of those whose children are left out."""
+        found, pending = dict[int, nn.Module](), [module]
+        while pending:
+            one = pending.pop()
+            if id(one) not in found:
+                found[id(one)] = one
+                pending += () if id(one) in ends else self.children(one).values()
+        return found.values()
 
     def children(self, module: nn.Module) -> dict[str, nn.Module]:
         """Return the modules that were directly inside by name, and after them what was added under other names."""
-        before = self._children.get(id(module), {})
-        return before | {name: child for name, child in module.named_children() if name not in before}
+        before, now = self._children.get(id(module), {}), _inside(module)
+        return {**before, **now, **before} if before != now else before
 
     def parameters(self, module: nn.Module, *, trainable: bool = False) -> int:
         """Return the number of elements of the subtree's parameters, each once."""
-        found, seen, pending = dict[int, nn.Parameter](), set[int](), [module]
-        while pending:
-            one = pending.pop()
-            if id(one) not in seen:
-                seen.add(id(one))
-                found |= {id(parameter): parameter for parameter in one.parameters(recurse=False)}
-                pending += self.children(one).values()
+        found = {id(each): each for one in self._subtree(module) for each in one.parameters(recurse=False)}
         return elements(one for one in found.values() if one.requires_grad or not trainable)
+
+
+def _inside(module: nn.Module) -> dict[str, nn.Module]:
+    return {name: child for name, child in module._modules.items() if child is not None}
 
 
 def elements(parameters: Iterable[nn.Parameter]) -> int:

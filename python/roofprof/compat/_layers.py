@@ -41,7 +41,7 @@ class LayerInfo:
         self.outputs: list[Size] = []  # of all tensors, which torchsummary shows
         self.outputs_bytes = 0
         self.ended: float = 0  # torchsummary's order; 0: it did not run
-        self._leftover: list[tuple[int, bool]] = []  # elements, and whether they are trainable
+        self._leftover = (0, 0)  # elements, and those that are trainable
         self.calculate_num_params()
 
     def __repr__(self) -> str:
@@ -50,18 +50,29 @@ class LayerInfo:
     def calculate_num_params(self) -> None:
         """Count the module's parameters, those of modules inside included; a pruned one by what its mask leaves."""
         self.num_params = self.trainable_params = self.param_bytes = 0
-        self.inner_layers: dict[str, dict[str, str]] = {}
-        named = [(name, one) for name, one in self.module.named_parameters() if not is_lazy(one)]
-        self.contains_lazy_param = len(named) < sum(1 for _ in self.module.parameters())
-        for full_name, parameter in named:
+        self.contains_lazy_param = False
+        self._parameters: dict[str, nn.Parameter] = {}
+        self._counts: dict[str, int] = {}
+        for full_name, parameter in self.module.named_parameters():
+            if is_lazy(parameter):
+                self.contains_lazy_param = True
+                continue
             name, count = _unmasked(self.module, full_name, parameter)
+            self._parameters[name], self._counts[name] = parameter, count
             self.num_params += count
             self.trainable_params += count if parameter.requires_grad else 0
             self.param_bytes += count * parameter.element_size()
+
+    @property
+    def inner_layers(self) -> dict[str, dict[str, str]]:
+        """Return the shape and the number of elements of each parameter, as texts; of the model, only of its own."""
+        found = {}
+        for name, parameter in self._parameters.items():
             if self.depth or "." not in name:
                 shape = list(parameter.shape)
                 shape = [shape[1], shape[0], *shape[2:]] if name == "weight" and len(shape) > 1 else shape
-                self.inner_layers[name] = {"kernel_size": str(shape), "num_params": f"{count:,}"}
+                found[name] = {"kernel_size": str(shape), "num_params": f"{self._counts[name]:,}"}
+        return found
 
     @property
     def trainable(self) -> str:
@@ -72,25 +83,29 @@ class LayerInfo:
 
     def leftover_params(self) -> int:
         """Return the number of parameters of the module and of modules inside without a line."""
-        return sum(count for count, _ in self._leftover)
+        return self._leftover[0]
 
     def leftover_trainable_params(self) -> int:
         """Return the number of those that can be trained."""
-        return sum(count for count, trainable in self._leftover if trainable)
+        return self._leftover[1]
 
     def set_leftover(self, with_lines: set[int]) -> None:
         """Set the leftover parameters; ``with_lines``: the modules that have a line, by identity."""
+        if self.is_leaf_layer:
+            self._leftover = self.num_params, self.trainable_params
+            return
         found = _parameters_without_line(self.module, with_lines)
         counts = {id(p): (_unmasked(owner, name, p)[1], p.requires_grad) for owner, name, p in found if not is_lazy(p)}
-        self._leftover = list(counts.values())
+        self._leftover = sum(n for n, _ in counts.values()), sum(n for n, is_trained in counts.values() if is_trained)
 
 
 def _unmasked(module: nn.Module, name: str, parameter: torch.Tensor) -> tuple[str, int]:
     """Return a parameter's name and elements; where torch.nn.utils.prune masks it, the elements that are left."""
-    path, _, last = name.removesuffix("_orig").rpartition(".")
-    mask = getattr(module.get_submodule(path), f"{last}_mask", None) if name.endswith("_orig") else None
-    if mask is not None:
-        return name.removesuffix("_orig"), int(mask.sum())
+    if name.endswith("_orig"):
+        path, _, last = name.removesuffix("_orig").rpartition(".")
+        mask = getattr(module.get_submodule(path), f"{last}_mask", None)
+        if mask is not None:
+            return name.removesuffix("_orig"), int(mask.sum())
     return name, parameter.numel()
 
 

@@ -16,8 +16,9 @@ Line = tuple[int, Sequence[Any]]  # its level in a tree, and its cells
 def shown(columns: Sequence[str], lines: Iterable[Line], facts: Mapping[str, Any] | None = None) -> str:
     """Return a table with these columns, and below it a line for each of the facts."""
     document = _report.Document()
-    rows: list[list[_report.Cell | str]] = [
-        [_report.Cell(_text(cells[0]), level=level), *map(_text, cells[1:])] for level, cells in lines
+    rows = [
+        [_report.Cell(_text(cells[0]), level=level), *(_report.Cell(_text(cell)) for cell in cells[1:])]
+        for level, cells in lines
     ]
     document.add_table([_report.TableColumn(name, left=not place) for place, name in enumerate(columns)], rows)
     below = ["", *(f"{name}: {_text(value)}" for name, value in facts.items())] if facts else []

@@ -1,9 +1,4 @@
-"""calflops' ``calculate_flops`` on roofprof's observer: ``from roofprof.compat.calflops import calculate_flops``.
-
-The convention is DeepSpeed's, which calflops took over: of one forward, 2 FLOPs for a multiply-accumulate, 1 for each
-bias of a convolution, and a weight for each element of norms, activations, poolings, interpolations, additions and
-multiplications. Parameters are those that are trained. docs/compat.md lists what differs.
-"""
+"""calflops' ``calculate_flops`` on roofprof's observer: what it counts and what differs stands in docs/compat.md."""
 
 from __future__ import annotations
 
@@ -73,21 +68,18 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
     figures = deepspeed.Figures(model, ignore_modules)
     figures.add(_call.counted(model, given, named, call=_call.call_of(model, forward_mode), tool="calflops"))
 
-    def figure_of(place: int, module: nn.Module) -> int:
-        if is_sparse:
-            return (lambda one: _stored(one, recurse=True)[0], figures.macs, figures.flops)[place](
-                module, *[_kept][:place]
-            )
-        return (partial(figures.params, trainable=True), figures.macs, figures.flops)[place](module)
+    def params_of(module: nn.Module) -> int:
+        return _stored(module, recurse=True)[0] if is_sparse else figures.params(module, trainable=True)
 
-    params, macs, flops = (figure_of(place, model) for place in range(3))
+    macs_of, flops_of = (partial(each, share=_kept if is_sparse else None) for each in (figures.macs, figures.flops))
+    params, macs, flops = params_of(model), macs_of(model), flops_of(model)
     factor, unit = 1 + compute_bp_factor, (output_unit, output_precision)
     if print_results:
         facts = {"Total Training Params": params_to_string(params), "fwd MACs": macs_to_string(macs, *unit)}
         facts |= {"fwd FLOPs": flops_to_string(flops, *unit), "fwd+bwd MACs": macs_to_string(macs * factor, *unit)}
         facts["fwd+bwd FLOPs"] = flops_to_string(flops * factor, *unit)
-        names = ("Params", params_to_string), ("MACs", macs_to_string), ("FLOPs", flops_to_string)
-        columns: Columns = {name: (partial(figure_of, i), text) for i, (name, text) in enumerate(names)}
+        columns: Columns = {"Params": (params_of, params_to_string), "MACs": (macs_of, macs_to_string)}
+        columns = {**columns, "FLOPs": (flops_of, flops_to_string)}
         table = of_modules(model, columns, facts, digits=output_precision, all_of=print_detailed)
         sys.stdout.write(table + "\n")
     factor = factor if include_backPropagation else 1

@@ -1,11 +1,4 @@
-"""DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer.
-
-``from roofprof.compat.deepspeed import FlopsProfiler`` replaces ``deepspeed.profiling.flops_profiler``. The convention
-is DeepSpeed's: flops of the forward alone, 2 for a multiply-accumulate, 1 for each bias of a convolution and none for a
-linear layer's. For each element norms count 5 (4 without a weight; BatchNorm in eval mode 2 and 1), and activations,
-softmax, poolings, interpolations, additions and multiplications 1. Dropout layers count nothing, as in DeepSpeed; the
-multiplication of a functional dropout counts as any other. docs/compat.md lists what differs.
-"""
+"""DeepSpeed's ``FlopsProfiler`` and ``get_model_profile`` on roofprof's observer: docs/compat.md has the convention."""
 
 from __future__ import annotations
 
@@ -13,6 +6,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,8 +209,9 @@ class FlopsProfiler:
             each(self.model) for each in (figures.flops, figures.macs, figures.params)
         )
         facts = {"profile step": profile_step, "fwd flops per GPU": number_to_string(self.flops)}
-        text = self._aggregated(figures, module_depth, top_modules)
-        text += f"\n{of_modules(self.model, _columns(figures), facts, all_of=detailed)}\n"
+        columns = _columns(figures)
+        text = self._aggregated(columns, module_depth, top_modules)
+        text += f"\n{of_modules(self.model, columns, facts, all_of=detailed)}\n"
         if output_file:
             Path(output_file).parent.mkdir(parents=True, exist_ok=True)
             write_whole(output_file, text.encode())
@@ -228,11 +223,10 @@ class FlopsProfiler:
 
         module_depth: how many depths; -1: all but the innermost. top_modules: how many classes at each.
         """
-        known = self._aggregated(self._known(), module_depth, top_modules) if self.started else _NOT_STARTED
+        known = self._aggregated(_columns(self._known()), module_depth, top_modules) if self.started else _NOT_STARTED
         sys.stdout.write(known + "\n")
 
-    def _aggregated(self, figures: Figures, module_depth: int, top_modules: int) -> str:
-        columns = _columns(figures)
+    def _aggregated(self, columns: Columns, module_depth: int, top_modules: int) -> str:
         sums: dict[int, dict[str, Counter[str]]] = {}  # by depth, column and class
         for path, module in _call.named_places(self.model):
             own = sums.setdefault(path.count(".") + 1 if path else 0, {name: Counter() for name in columns})
@@ -246,11 +240,11 @@ class FlopsProfiler:
 
 
 def _columns(figures: Figures) -> Columns:
-    return {
-        "params": (figures.params, params_to_string),
-        "MACs": (figures.macs, macs_to_string),
-        "fwd flops": (figures.flops, number_to_string),
-        "fwd latency": (figures.seconds, duration_to_string),
+    return {  # each module's figure is asked for once
+        "params": (cache(figures.params), params_to_string),
+        "MACs": (cache(figures.macs), macs_to_string),
+        "fwd flops": (cache(figures.flops), number_to_string),
+        "fwd latency": (cache(figures.seconds), duration_to_string),
     }
 
 

@@ -1,9 +1,4 @@
-"""``torch.utils.flop_counter`` on roofprof's observer: ``from roofprof.compat.flop_counter import FlopCounterMode``.
-
-The convention is torch's: 2 FLOPs for each multiply-accumulate of products, convolutions and attention, nothing for all
-else, by the names of the operators below autograd and by module ("ResNet.layer1.0"). docs/compat.md lists what differs,
-and what a block counts of other blocks inside it, of backwards and of other threads.
-"""
+"""``torch.utils.flop_counter`` on roofprof's observer: docs/compat.md has what differs, and how blocks nest."""
 
 from __future__ import annotations
 

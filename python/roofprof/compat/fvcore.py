@@ -1,8 +1,4 @@
-"""``fvcore.nn``'s FLOP counting on roofprof's observer: ``from roofprof.compat.fvcore import FlopCountAnalysis``.
-
-The convention is fvcore's: one FLOP for a multiply-accumulate, its names of operators, and for normalisation,
-upsampling and adaptive pooling its weights for each element. docs/compat.md lists what differs.
-"""
+"""``fvcore.nn``'s FLOP counting on roofprof's observer: docs/compat.md has the convention, and what differs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""ptflops' ``get_model_complexity_info`` on roofprof's observer: ``from roofprof.compat.ptflops import ...``.
-
-What ptflops calls MACs are multiply-accumulates and 1 for each bias. Its backend "pytorch" also counts for each element
-2 of BatchNorm, InstanceNorm and GroupNorm (1 without a weight), 1 of LayerNorm, and 1 of activations, softmax,
-poolings, interpolations, additions and multiplications. The backend "aten" counts below autograd: multiply-accumulates,
-and the biases of convolutions and ``addmm``. docs/compat.md lists what differs.
-"""
+"""ptflops' ``get_model_complexity_info`` on roofprof's observer: docs/compat.md has the convention of its backends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""thop's ``profile`` and ``clever_format`` on roofprof's observer: ``from roofprof.compat.thop import profile``.
-
-What thop calls MACs are multiply-accumulates, and for layers of exactly the types that it knows an extra for each
-element; docs/compat.md has the weights, and what differs, also from ``ultralytics-thop``, which has the same name.
-"""
+"""thop's ``profile`` and ``clever_format`` on roofprof's observer: docs/compat.md has the weights, and what differs."""
 
 from __future__ import annotations
 
@@ -103,7 +99,10 @@ def _layer(
         return 0.0, 0.0, {}
     new = {id(one): one.numel() for one in module.parameters(recurse=False) if id(one) not in seen}
     seen |= {id(module), *new}
-    info = {name: _layer(child, figures, custom, seen) for name, child in figures.children(module).items()}
+    children = figures.children(module)
+    first = {id(child): name for name, child in reversed(children.items())}
+    inside = ((name, child) for name, child in children.items() if first[id(child)] == name)
+    info = {name: _layer(child, figures, custom, seen) for name, child in inside}
     params = float(sum(new.values()) + sum(layer[1] for layer in info.values()))
     macs = float(figures.own[id(module)] + sum(layer[0] for layer in info.values()))
     replaced = figures.replaced.get(id(module), 0.0)

@@ -1,9 +1,4 @@
-"""torchinfo's ``summary`` on roofprof's observer: ``from roofprof.compat.torchinfo import summary``.
-
-The convention is torchinfo's: a line for each call of a module. Mult-adds are its multiply-accumulates, one more for
-each bias that is added, and for norms and other layers without products one for each parameter and sample. If a module
-is called several times, its lines share the work by the sizes of their outputs. docs/compat.md lists what differs.
-"""
+"""torchinfo's ``summary`` on roofprof's observer: docs/compat.md has the convention, and what differs."""
 
 from __future__ import annotations
 

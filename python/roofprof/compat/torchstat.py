@@ -1,9 +1,4 @@
-"""torchstat's ``stat`` on roofprof's observer: ``from roofprof.compat.torchstat import stat``.
-
-The convention is torchstat's, whose words are not the usual ones: MAdd are multiplications and additions, Flops
-multiply-accumulates. docs/compat.md has the columns, and what differs. Layers without a rule and without MACs count 0,
-as in torchstat; a line below the table names them.
-"""
+"""torchstat's ``stat`` on roofprof's observer: docs/compat.md has the columns, and what differs."""
 
 from __future__ import annotations
 
@@ -86,8 +81,8 @@ class _Layers:
 
     def rows(self) -> list[StatRow]:
         """Return a row for each layer, and for each module around them that has ops or parameters of its own."""
-        owners = set(self._owners.values())
-        shown = [path for path in self._modules if path in owners | self._leaves or self._rows[path].self_macs]
+        always = {*self._owners.values(), *self._leaves}
+        shown = [path for path in self._modules if path in always or self._rows[path].self_macs]
         times = [self._times.get(path, (None, None))[path in self._leaves] for path in shown]
         total = sum(time or 0 for time in times)
         shares = [time / total if time is not None and total else None for time in times]

@@ -1,8 +1,4 @@
-"""torchsummary's ``summary`` on roofprof's observer: ``from roofprof.compat.torchsummary import summary``.
-
-The summary has a line for each call of a module, as the calls end, with its outputs and its own parameters. The sizes
-in MB are MiB, and "Forward/backward pass size" is twice the outputs of all lines. docs/compat.md lists what differs.
-"""
+"""torchsummary's ``summary`` on roofprof's observer: docs/compat.md has what differs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import warnings
 import pytest
 import torch
 from replaced_layers import Calls
-from replacements import Raises, nothing_left_on, parameters, small_cnn
+from replacements import Raises, nothing_left_on, small_cnn
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -34,16 +34,9 @@ def flops_and_macs(function, *args):
 # ---- beside the original
 
 
-def test_signatures_and_numbers_are_the_originals(theirs):
-    assert parameters(get_model_profile) == parameters(theirs.get_model_profile)
-    names = ["__init__", "start_profile", "stop_profile", "reset_profile", "end_profile"]
-    names += [f"get_total_{what}" for what in ("flops", "macs", "params", "duration")]
-    names += ["print_model_profile", "print_model_aggregated_profile", "is_expert_tensor_parallelism_enabled"]
-    for name in names:
-        assert parameters(getattr(FlopsProfiler, name)) == parameters(getattr(theirs.FlopsProfiler, name))
+def test_numbers_are_the_originals(theirs):
     for what in ("number", "flops", "macs", "bytes", "params", "duration"):
         to_string, original = (getattr(module, f"{what}_to_string") for module in (ours, theirs))
-        assert parameters(to_string) == parameters(original)
         for number in (0, 1, 999, 1000, 1.5e6, 2e9, 3.21e12, 0.0123, 4e-6, 1e-9):
             assert to_string(number) == original(number)
             assert to_string(number, "G", 4) == original(number, "G", 4)
@@ -240,12 +233,3 @@ def test_the_models_own_exception_comes_through_and_nothing_stays():
         profiler.end_profile()
         with pytest.raises(KeyError, match="mine"):
             totals(model, torch.rand(2, 4))
-
-
-def test_what_cannot_be_profiled_is_said():
-    with pytest.raises(TypeError, match=r"a torch.nn.Module is needed, not a function"):
-        FlopsProfiler(lambda x: x)
-    with pytest.raises(ValueError, match="give input_shape, args or kwargs"):
-        get_model_profile(mlp())
-    with pytest.raises(TypeError, match="a shape is a tuple of at least one size, not 3"):
-        get_model_profile(mlp(), 3)

@@ -1,6 +1,5 @@
 """The replacement of torch's FlopCounterMode beside torch's own, closed forms, and what torch's misses."""
 
-import inspect
 import threading
 
 import pytest
@@ -38,13 +37,7 @@ def image(side=64):
     return torch.rand(1, 3, side, side)
 
 
-def test_the_signatures_are_torchs():
-    for name in ("__init__", "get_total_flops", "get_flop_counts", "get_unsupported_ops", "get_table"):
-        ours, theirs = (inspect.signature(getattr(each, name)) for each in (FlopCounterMode, torchs.FlopCounterMode))
-        assert list(ours.parameters) == list(theirs.parameters)
-        assert [each.default for each in ours.parameters.values()] == [
-            each.default for each in theirs.parameters.values()
-        ]
+def test_formulas_are_registered_with_torch():
     assert register_flop_formula is torchs.register_flop_formula
 
 

@@ -3,7 +3,6 @@
 torchstat 0.0.7 itself runs with no NumPy and pandas of today, so its functions are asked layer by layer.
 """
 
-import inspect
 from collections import defaultdict
 
 import pytest
@@ -100,19 +99,6 @@ def test_resnet18_has_the_published_totals(capsys):
     assert "Counted as 0, as torchstat has no rule for them: AdaptiveAvgPool2d" in printed
 
 
-def test_the_signature_begins_with_the_originals(torchstat):
-    for mine, theirs in ((stat, torchstat.stat), (ModelStat, torchstat.ModelStat)):
-        ours = list(inspect.signature(mine).parameters.values())
-        originals = list(inspect.signature(theirs).parameters.values())
-        assert [(each.name, each.default) for each in ours[: len(originals)]] == [
-            (each.name, each.default) for each in originals
-        ]
-        assert all(each.kind is each.KEYWORD_ONLY for each in ours[len(originals) :])
-
-
-# ---- granularity
-
-
 # ---- where the original is wrong or refuses
 
 
@@ -179,23 +165,6 @@ def test_tied_parameters_count_once():
 def test_frozen_parameters_are_read():
     frozen = nn.Sequential(nn.Linear(4, 5)).requires_grad_(False)
     assert rows(frozen, (4,))["0"].read_bytes == 4 * (4 + 25)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ((lambda x: x, (3, 4)), TypeError),
-        ((nn.Linear(4, 4), None), ValueError),
-        ((nn.Linear(4, 4), (0,)), ValueError),
-        ((nn.Linear(4, 4), (4,), 2), ValueError),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments, error):
-    with pytest.raises(error):
-        stat(*arguments)
-
-
-# ---- nothing is left behind
 
 
 def test_parameters_of_a_container_itself_have_a_row():
