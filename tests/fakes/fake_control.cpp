@@ -100,7 +100,7 @@ fake::Ran run(const FakeLaunch& launch) {
   fake::Ran ran{.launch = launch};
   state.now_ns += named(state.settings, "launch_ns");
   long long& stream_end = state.stream_end_ns[{launch.device, launch.stream}];
-  ran.start_ns = launch.start_ns != 0 ? launch.start_ns : std::max(now(), stream_end);
+  ran.start_ns = std::max(now(), stream_end);
   ran.end_ns = ran.start_ns + launch.duration_ns;
   stream_end = std::max(stream_end, ran.end_ns);
   ran.correlation = launch.correlation != 0 ? launch.correlation : ++state.correlation;
