@@ -36,10 +36,31 @@ struct State {
 // What outlives a reset belongs to the process: who listens, and that the gate was passed.
 std::mutex mutex;
 State state;
-std::vector<std::function<void(const fake::Ran&)>> listeners;
-std::vector<std::function<void(unsigned long long, unsigned long long)>> graph_listeners;
-std::vector<std::function<void()>> reset_listeners;
-std::vector<std::function<void(unsigned)>> call_listeners;
+
+// Who wants to hear of something; told without a lock held.
+template <class... Args>
+class Listeners {
+ public:
+  void add(std::function<void(Args...)> listener) {
+    const std::lock_guard lock(mutex);
+    all_.push_back(std::move(listener));
+  }
+  void tell(Args... args) {
+    std::vector<std::function<void(Args...)>> told;
+    {
+      const std::lock_guard lock(mutex);
+      told = all_;
+    }
+    for (const auto& listener : told) listener(args...);
+  }
+
+ private:
+  std::vector<std::function<void(Args...)>> all_;
+};
+Listeners<const fake::Ran&> of_launches;
+Listeners<unsigned long long, unsigned long long> of_graph_nodes;
+Listeners<unsigned> of_calls;
+Listeners<> of_resets;
 bool gate_open = false;
 long long ungated = 0;
 
@@ -100,21 +121,12 @@ fake::Ran run(const FakeLaunch& launch) {
   fake::Ran ran{.launch = launch};
   state.now_ns += named(state.settings, "launch_ns");
   long long& stream_end = state.stream_end_ns[{launch.device, launch.stream}];
-  ran.start_ns = launch.start_ns != 0 ? launch.start_ns : std::max(now(), stream_end);
+  ran.start_ns = std::max(now(), stream_end);
   ran.end_ns = ran.start_ns + launch.duration_ns;
   stream_end = std::max(stream_end, ran.end_ns);
   ran.correlation = launch.correlation != 0 ? launch.correlation : ++state.correlation;
   state.contexts.try_emplace(launch.device, 0);
   return ran;
-}
-
-void tell_of_call(unsigned correlation) {
-  std::vector<std::function<void(unsigned)>> told;
-  {
-    const std::lock_guard lock(mutex);
-    told = call_listeners;
-  }
-  for (const auto& listener : told) listener(correlation);
 }
 
 }  // namespace
@@ -127,13 +139,11 @@ const unsigned long fake_launch_size = sizeof(FakeLaunch);
 
 void fake_reset(void) {
   State fresh = fresh_state();
-  std::vector<std::function<void()>> told;
   {
     const std::lock_guard lock(mutex);
     state = std::move(fresh);
-    told = reset_listeners;
   }
-  for (const auto& listener : told) listener();
+  of_resets.tell();
 }
 
 void fake_set(const char* setting, long long value) {
@@ -193,25 +203,13 @@ void fake_advance(long long ns) {
 
 unsigned fake_launch(const FakeLaunch* launch) {
   const fake::Ran ran = run(*launch);
-  std::vector<std::function<void(const fake::Ran&)>> told;
-  {
-    const std::lock_guard lock(mutex);
-    told = listeners;
-  }
-  for (const auto& listener : told) listener(ran);
+  of_launches.tell(ran);
   return ran.correlation;
 }
 
-void fake_call(unsigned correlation) { tell_of_call(correlation); }
+void fake_call(unsigned correlation) { of_calls.tell(correlation); }
 
-void fake_graph_node(unsigned long long node, unsigned long long original) {
-  std::vector<std::function<void(unsigned long long, unsigned long long)>> told;
-  {
-    const std::lock_guard lock(mutex);
-    told = graph_listeners;
-  }
-  for (const auto& listener : told) listener(node, original);
-}
+void fake_graph_node(unsigned long long node, unsigned long long original) { of_graph_nodes.tell(node, original); }
 
 unsigned fake_kernel(const char* name, unsigned device, unsigned stream, long long duration_ns) {
   FakeLaunch launch{};
@@ -244,27 +242,13 @@ void live(const std::string& what, int change) {
   state.held[what] += change;
 }
 
-void on_launch(std::function<void(const Ran&)> listener) {
-  const std::lock_guard lock(mutex);
-  listeners.push_back(std::move(listener));
-}
-
+void on_launch(std::function<void(const Ran&)> listener) { of_launches.add(std::move(listener)); }
 void on_graph_node(std::function<void(unsigned long long, unsigned long long)> listener) {
-  const std::lock_guard lock(mutex);
-  graph_listeners.push_back(std::move(listener));
+  of_graph_nodes.add(std::move(listener));
 }
-
-void on_call(std::function<void(unsigned)> listener) {
-  const std::lock_guard lock(mutex);
-  call_listeners.push_back(std::move(listener));
-}
-
-void driver_call() { tell_of_call(0); }
-
-void on_reset(std::function<void()> listener) {
-  const std::lock_guard lock(mutex);
-  reset_listeners.push_back(std::move(listener));
-}
+void on_call(std::function<void(unsigned)> listener) { of_calls.add(std::move(listener)); }
+void driver_call() { of_calls.tell(0); }
+void on_reset(std::function<void()> listener) { of_resets.add(std::move(listener)); }
 
 bool is_active(unsigned device) {
   const std::lock_guard lock(mutex);

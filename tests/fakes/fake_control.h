@@ -64,7 +64,6 @@ typedef struct FakeLaunch {
   unsigned to_device; /* of a copy between devices: copy_kind 10 */
   int from_memory;    /* of a copy: CUpti_ActivityMemoryKind; 0: its record does not say */
   int to_memory;
-  long long start_ns; /* by the simulated machine's clock; 0: as soon as its stream is free */
 } FakeLaunch;
 /* For who mirrors it: fake_launch.py. */
 extern const unsigned long fake_launch_size;

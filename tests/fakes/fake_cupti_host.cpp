@@ -194,12 +194,10 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
   const fake::CounterDataImage* image = fake::data_image(params->pCounterDataImage, params->counterDataImageSize);
   if (object == nullptr || image == nullptr || params->rangeIndex >= image->used) return CUPTI_ERROR_INVALID_PARAMETER;
   const fake::RangeImage& range = image->ranges()[params->rangeIndex];
-  const std::string_view not_a_number = fake_get_text("nan_metric");
   for (std::size_t i = 0; i < params->numMetrics; ++i) {
     const std::string metric = params->ppMetricNames[i];
     if (std::ranges::find(object->metrics, metric) == object->metrics.end()) return CUPTI_ERROR_INVALID_METRIC_NAME;
-    const bool known = range.passes == image->passes && metric.find(not_a_number) == std::string::npos;
-    params->pMetricValues[i] = known ? value_of(metric, range.counts) : std::nan("");
+    params->pMetricValues[i] = range.passes == image->passes ? value_of(metric, range.counts) : std::nan("");
   }
   return CUPTI_SUCCESS;
 }

@@ -113,6 +113,12 @@ CUptiResult of(CUpti_Profiler_Support_Level& level, const char* flag) {
 
 }  // namespace
 
+// The first lines of what is called on the one object.
+#define OF_PROFILER(name, size)      \
+  PROFILER(name, size);              \
+  const std::lock_guard lock(mutex); \
+  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER
+
 extern "C" {
 
 CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params* params) {
@@ -182,9 +188,7 @@ CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) 
 }
 
 CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params* params) {
-  PROFILER(cuptiRangeProfilerDisable, 24);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerDisable, 24);
   if (object->step == Step::started) fake::live("disabled_while_counting", +1);
   object.reset();
   fake::live("range_profiler", -1);
@@ -192,9 +196,8 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params* params
 }
 
 CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
-  PROFILER(cuptiRangeProfilerGetCounterDataSize, 64);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject) || params->numMetrics == 0) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerGetCounterDataSize, 64);
+  if (params->numMetrics == 0) return CUPTI_ERROR_INVALID_PARAMETER;
   if (params->maxNumOfRanges == 0 || params->maxNumRangeTreeNodes < params->maxNumOfRanges) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
@@ -206,9 +209,7 @@ CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterD
 
 CUptiResult cuptiRangeProfilerCounterDataImageInitialize(
     CUpti_RangeProfiler_CounterDataImage_Initialize_Params* params) {
-  PROFILER(cuptiRangeProfilerCounterDataImageInitialize, 40);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerCounterDataImageInitialize, 40);
   if (object->step != Step::enabled || object->max_ranges == 0) return CUPTI_ERROR_INVALID_OPERATION;
   const std::size_t rooms = object->max_ranges;
   if (params->counterDataSize != sizeof(fake::CounterDataImage) + rooms * sizeof(fake::RangeImage)) {
@@ -220,9 +221,7 @@ CUptiResult cuptiRangeProfilerCounterDataImageInitialize(
 }
 
 CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* params) {
-  PROFILER(cuptiRangeProfilerSetConfig, 90);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerSetConfig, 90);
   if (object->step != Step::image_ready) return CUPTI_ERROR_INVALID_OPERATION;
   const std::uint64_t metrics = object->config.metrics;
   if (params->configSize != sizeof object->config) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -247,9 +246,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
 }
 
 CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
-  PROFILER(cuptiRangeProfilerStart, 24);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerStart, 24);
   if (object->step != Step::configured && object->step != Step::stopped) return CUPTI_ERROR_INVALID_OPERATION;
   object->step = Step::started;
   object->ranges_in_pass = 0;
@@ -258,9 +255,7 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
 }
 
 CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
-  PROFILER(cuptiRangeProfilerStop, 41);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerStop, 41);
   if (object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
   ++object->pass;
   const bool all = object->kernels || object->pass == object->config.passes;
@@ -272,9 +267,8 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
 }
 
 CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* params) {
-  PROFILER(cuptiRangeProfilerPushRange, 32);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject) || params->pRangeName == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerPushRange, 32);
+  if (params->pRangeName == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   if (!object->pushes || object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
   if (!object->names_in_pass.insert(params->pRangeName).second) return CUPTI_ERROR_INVALID_OPERATION;
   object->open = {};
@@ -284,9 +278,7 @@ CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* pa
 }
 
 CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* params) {
-  PROFILER(cuptiRangeProfilerPopRange, 24);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerPopRange, 24);
   if (!object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
   object->is_open = false;
   if (object->kernels) return CUPTI_SUCCESS;
@@ -295,9 +287,7 @@ CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* para
 }
 
 CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
-  PROFILER(cuptiRangeProfilerDecodeData, 32);
-  const std::lock_guard lock(mutex);
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER;
+  OF_PROFILER(cuptiRangeProfilerDecodeData, 32);
   if (object->step != Step::submitted) return CUPTI_ERROR_INVALID_OPERATION;
   object->step = Step::decoded;
   params->numOfRangeDropped = object->dropped;

@@ -32,7 +32,6 @@ class FakeLaunch(ctypes.Structure):
         ("to_device", ctypes.c_uint),
         ("from_memory", ctypes.c_int),
         ("to_memory", ctypes.c_int),
-        ("start_ns", ctypes.c_longlong),
     ]
 
 

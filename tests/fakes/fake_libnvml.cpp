@@ -133,27 +133,22 @@ FAKE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "nvml_max_pcie_generation")
 FAKE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "nvml_pcie_width")
 FAKE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "nvml_max_pcie_width")
 
-Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
-  FAKE(Return, nvmlDeviceGetCurrentClocksEventReasons);
-  return tell(device, "nvml_throttle", reasons);
-}
+#define FAKE_REASONS(name)                                  \
+  Return name(Device device, unsigned long long* reasons) { \
+    FAKE(Return, name);                                     \
+    return tell(device, "nvml_throttle", reasons);          \
+  }
+FAKE_REASONS(nvmlDeviceGetCurrentClocksEventReasons)
+FAKE_REASONS(nvmlDeviceGetCurrentClocksThrottleReasons)
 
-Return nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* reasons) {
-  FAKE(Return, nvmlDeviceGetCurrentClocksThrottleReasons);
-  return tell(device, "nvml_throttle", reasons);
-}
-
-Return nvmlDeviceGetEccMode(Device device, unsigned* current, unsigned* pending) {
-  FAKE(Return, nvmlDeviceGetEccMode);
-  *pending = 0;
-  return tell(device, "nvml_ecc", current);
-}
-
-Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
-  FAKE(Return, nvmlDeviceGetMigMode);
-  *pending = 0;
-  return tell(device, "nvml_mig", current);
-}
+#define FAKE_MODE(name, setting)                                     \
+  Return name(Device device, unsigned* current, unsigned* pending) { \
+    FAKE(Return, name);                                              \
+    *pending = 0;                                                    \
+    return tell(device, setting, current);                           \
+  }
+FAKE_MODE(nvmlDeviceGetEccMode, "nvml_ecc")
+FAKE_MODE(nvmlDeviceGetMigMode, "nvml_mig")
 
 Return nvmlDeviceGetNvLinkState(Device device, unsigned link, unsigned* active) {
   FAKE(Return, nvmlDeviceGetNvLinkState);

@@ -7,7 +7,7 @@
 #   BUILD=/tmp/...   what is built, and the parts' logs:    DEADLINE=470     seconds for everything
 #                    not in $OUT
 #   ONLY=.           a regex of parts                       WHEEL=           of roofprof for this torch: build nothing
-#   INSTALLED=       a folder with a built roofprof, as a wheel (ACCEPTANCE_RAW, ACCEPTANCE_CPP: the library, the program)
+#   INSTALLED=       a folder with a built roofprof, as a wheel (ACCEPTANCE_CPP: the C++ program)
 #
 # Exit code 0: everything passed, or there is no GPU. 1: something failed.
 set -u
@@ -84,16 +84,14 @@ build() {
   local generator=(-G "Unix Makefiles") jobs
   [ -n "$NINJA" ] && generator=(-G Ninja "-DCMAKE_MAKE_PROGRAM=$NINJA")
   jobs=$(nproc)
-  "$CMAKE" -S "$root" -B "$BUILD/cmake" "${generator[@]}" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" -DROOFPROF_TESTS=OFF \
-    -DROOFPROF_ACCEPTANCE=ON &&
+  "$CMAKE" -S "$root" -B "$BUILD/cmake" "${generator[@]}" "-DPython_EXECUTABLE=$(command -v "$PYTHON")" -DROOFPROF_TESTS=OFF &&
     "$CMAKE" --build "$BUILD/cmake" --parallel "$jobs" --target roofprof_package &&
     mkdir -p "$SITE" &&
     (cd "$root/python" && tar -c --exclude='_C*.so' --exclude=_build_info.py --exclude=__pycache__ --exclude=roofprof/lib \
       --exclude=roofprof/include --exclude=roofprof/share roofprof) | tar -x -C "$SITE" &&
     "$CMAKE" --install "$BUILD/cmake" --prefix "$SITE/roofprof"
 }
-# What only some parts need: without it these say so.
-build_raw() { "$CMAKE" --build "$BUILD/cmake" --parallel "$(nproc)" --target raw_device; }
+# What the part cpp needs: without it that says so.
 build_program() {
   local generator=(-G "Unix Makefiles")
   [ -n "$NINJA" ] && generator=(-G Ninja "-DCMAKE_MAKE_PROGRAM=$NINJA")
@@ -143,18 +141,6 @@ fi
 export PYTHONPATH=$SITE:$PYTHONPATH
 say "built"
 
-# What only some parts need is built when they come.
-beside() {
-  local name=$1 function=$2 limit
-  [ -z "${INSTALLED:-}" ] && [[ $name =~ $ONLY ]] || return 1
-  limit=$(left "$3")
-  export -f "$function"
-  timeout -k 5 "$limit" bash -c "$function" >"$PARTS/build_$name.log" 2>&1 || {
-    say "what '$name' needs besides was not built: $(tail -1 "$PARTS/build_$name.log")"
-    return 1
-  }
-}
-
 # ---- the parts, what tells most first
 
 part() { ask "$1" "$2" "$PYTHON" -m acceptance "$1" "$PARTS" "$RECORDED"; }
@@ -167,13 +153,11 @@ part replays 120
 part ncu 60
 part times 60
 part traffic 100
-part others 80
 part sums 100
-if beside hardware build_raw 60; then export ACCEPTANCE_RAW=$BUILD/cmake/tests/gpu/raw/libraw_device.so; fi
-part hardware 100
 part roofs 90
-part questions 100
-if beside cpp build_program 90; then export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu; fi
+if [ -z "${INSTALLED:-}" ] && [[ cpp =~ $ONLY ]]; then
+  timeout -k 5 "$(left 90)" bash -c build_program >"$PARTS/build_cpp.log" 2>&1 && export ACCEPTANCE_CPP=$BUILD/cpp/profile_on_gpu
+fi
 part cpp 60
 part overhead 190
 

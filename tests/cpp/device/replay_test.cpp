@@ -46,12 +46,12 @@ class Scripted final : public DeviceCollector {
   LaunchId calls_ = 0;
 };
 
-class Recorded : public testing::Test {
+class Recorded : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
 
   // Tests may run side by side, each in a process of its own.
-  const std::string path_ = testing::TempDir() + "/roofprof_recorded_" + std::to_string(getpid()) + ".json";
+  const std::string path_ = ::testing::TempDir() + "/roofprof_recorded_" + std::to_string(getpid()) + ".json";
 };
 
 TEST_F(Recorded, WhatWasReturnedComesBack) {
@@ -121,7 +121,7 @@ TEST_F(Recorded, WhatIsNotThereIsSaid) {
 
 TEST_F(Recorded, AFileThatCannotBeWrittenIsANote) {
   const auto recording =
-      recording_collector(std::make_unique<Scripted>(), testing::TempDir() + "/no/such/folder/data.json");
+      recording_collector(std::make_unique<Scripted>(), ::testing::TempDir() + "/no/such/folder/data.json");
   recording->start_tracing();
   const DeviceTrace trace = recording->stop_tracing();
   EXPECT_EQ(trace.records.size(), 1U);

@@ -207,6 +207,17 @@ TEST(ObservedTrace, AGraphsLaunchHasAllItsKernels) {
   expect_additive(report);
 }
 
+// Names are as the machine that recorded them read them, or as the compiler made them.
+TEST(ObservedTrace, MangledNamesAreRead) {
+  TraceText text;
+  text.op("aten::mm", 0, 50).launch(1, 10).launch(2, 20);
+  text.kernel("_Z4gemmPfi", 1, 15, 10).kernel("gemm(float*, int)", 2, 30, 10);
+  const auto report = derived_of(text);
+  ASSERT_EQ(report.kernels().size(), 1);
+  EXPECT_EQ(report.kernels()[0].name, "gemm(float*, int)");
+  EXPECT_EQ(report.kernels()[0].instances, 2);
+}
+
 // Without any launch the op is known by its external id; a kernel without a correlation is of no graph.
 TEST(ObservedTrace, KernelsByExternalId) {
   const auto report = derived_of(TraceText()

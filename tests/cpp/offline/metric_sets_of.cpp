@@ -1,6 +1,6 @@
 // Prints, as JSON, what each chip of a libcupti's makes of our metric sets, and the numbers of CUDA's functions that
 // launch by the names that it gives: metric_sets_of LIBCUPTI; or the values in a counter image that was saved on a
-// device (tests/gpu/raw): metric_sets_of LIBCUPTI FOLDER. Works without a driver or device, by the host half of CUPTI's
+// device: metric_sets_of LIBCUPTI FOLDER. Works without a driver or device, by the host half of CUPTI's
 // profiler; a process of its own, as torch has another libcupti loaded. tests/python/collect/test_metric_sets.py says
 // what must come out.
 

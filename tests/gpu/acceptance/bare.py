@@ -7,40 +7,24 @@ whose records of the device alone change no kernel's time.
 
 from __future__ import annotations
 
-import json
 import statistics
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.profiler import ProfilerActivity
 
 import roofprof
 from acceptance.checks import Part
 from acceptance.closed_forms import busy_seconds
 from acceptance.machine import Machine, notes
-from acceptance.models import Chain, Training, cooperative_perception, moved, resnet
+from acceptance.models import Called, Chain, Training, cooperative_perception, moved, resnet
 
 CALLS = 20
 OF_THE_CALL = 0.05  # so much of a call may its idle time be off
 KERNELS = 0.10  # clocks move between two runs
 ABOVE_ROOF = 102.0  # percent
 BUSY = 0.95  # of a bare call: nobody waits for launches
-
-
-class Called(nn.Module):
-    """A function as a model."""
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, *args: Any) -> Any:
-        return self.call(*args)
 
 
 def cases(machine: Machine) -> dict[str, tuple[nn.Module, tuple[Any, ...]]]:
@@ -73,27 +57,18 @@ def cases(machine: Machine) -> dict[str, tuple[nn.Module, tuple[Any, ...]]]:
 
 
 def bare_seconds(machine: Machine, call: Callable[[], object]) -> float:
-    """The median call that nothing observes; each waits for the device."""
-    taken = []
-    for _ in range(3 + machine.size(CALLS, 1)):
-        machine.synchronize()
-        begin = time.perf_counter()
-        call()
-        machine.synchronize()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken[3:])
+    """The median call that nothing observes."""
+    return statistics.median(machine.timed(call, 3 + machine.size(CALLS, 1))[3:])
 
 
 def busy_by_torch(machine: Machine, call: Callable[[], object]) -> float:
     """The seconds in which the device ran something, by torch.profiler's records of the device alone."""
-    with torch.profiler.profile(activities=[ProfilerActivity.CUDA]) as profiler:
+
+    def calls() -> None:
         for _ in range(5):
             call()
-        machine.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        return busy_seconds(json.loads(path.read_text())) / 5
+
+    return busy_seconds(machine.trace_by_torch(calls, device_alone=True)) / 5
 
 
 def check_report(part: Part, label: str, report: roofprof.Report, bare: float) -> None:

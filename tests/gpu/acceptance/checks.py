@@ -82,13 +82,6 @@ class Part:
         """Something that is true or not."""
         return self.add(Check(name, PASS if condition else FAIL, measured, True, None, explanation))
 
-    def answer(self, question: str, answer: str, evidence: Any) -> None:
-        """An open question: "yes" and "no" are both fine, "not answered" is none; evidence says why."""
-        answered = answer in {"yes", "no"}
-        self.add(
-            Check(f"question: {question}", PASS if answered else SKIPPED, answer, "yes or no", None, str(evidence))
-        )
-
     def skip(self, name: str, why: str) -> None:
         self.add(Check(name, SKIPPED, explanation=why))
 

@@ -63,11 +63,6 @@ def executed(flops: float | None, gemm: Gemm) -> tuple[str, str]:
     return FAIL, f"{flops / gemm.flops:.6g} x 2MNK, which no epilogue explains"
 
 
-def convolution_flops(channels: tuple[int, int], kernel: int, size: tuple[int, int], batch: int = 1) -> int:
-    """2 x Cin x Cout x K x K for each output element of a convolution that keeps the image's size."""
-    return 2 * channels[0] * channels[1] * kernel * kernel * size[0] * size[1] * batch
-
-
 # In each thread and iteration: so many instructions of a kind (known_kernels.py), each with so many FLOPs.
 INSTRUCTIONS_PER_ITERATION = 16
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from acceptance.checks import NotOnThisMachineError
-from acceptance.raw import RefusedError
 
 # Of cupti_activity.h.
 MEMCPY, MEMSET, DRIVER, RUNTIME, CONCURRENT_KERNEL, MEMCPY2, EXTERNAL_CORRELATION = 1, 2, 4, 5, 10, 22, 39
@@ -51,7 +50,7 @@ class Records:
     def _ask(self, function: str, *args: Any) -> None:
         code = getattr(self._cupti, function)(*args)
         if code:
-            raise RefusedError(f"{function} failed with CUPTI's error {code}")
+            raise RuntimeError(f"{function} failed with CUPTI's error {code}")
 
     def _lend(self, buffer: Any, size: Any, most: Any) -> None:
         fresh = self._free.pop() if self._free else ctypes.create_string_buffer(_BUFFER)

@@ -51,13 +51,13 @@ class Instruction:
         return text
 
 
-FMA_F32 = Instruction("fma_f32", "fma.rn.f32 %0, %0, %1, %1;", "float", "f", 2)
-ADD_F32 = Instruction("add_f32", "add.rn.f32 %0, %0, %1;", "float", "f", 1)
-FMA_F64 = Instruction("fma_f64", "fma.rn.f64 %0, %0, %1, %1;", "double", "d", 2)
-# Packed: two numbers in a register.
-FMA_F16X2 = Instruction("fma_f16x2", "fma.rn.f16x2 %0, %0, %1, %1;", "unsigned", "r", 4)
 # add.rn.f16x2 is not among them: from sm_80 on half of its instructions become a fused multiply-add.
-INSTRUCTIONS = (FMA_F32, ADD_F32, FMA_F64, FMA_F16X2)
+INSTRUCTIONS = (
+    Instruction("fma_f32", "fma.rn.f32 %0, %0, %1, %1;", "float", "f", 2),
+    Instruction("add_f32", "add.rn.f32 %0, %0, %1;", "float", "f", 1),
+    Instruction("fma_f64", "fma.rn.f64 %0, %0, %1, %1;", "double", "d", 2),
+    Instruction("fma_f16x2", "fma.rn.f16x2 %0, %0, %1, %1;", "unsigned", "r", 4),  # packed: two numbers in a register
+)
 
 
 def compiled(instruction: Instruction) -> Callable[..., Any]:

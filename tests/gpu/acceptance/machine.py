@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.profiler import ProfilerActivity
 
 import roofprof
 from acceptance.checks import NotOnThisMachineError
@@ -20,7 +24,7 @@ from acceptance.simulation import Simulation
 
 DEVICE = "cuda:0"
 # Of capabilities(7).
-CAP_SETUID, CAP_SYS_ADMIN, CAP_PERFMON = 7, 21, 38
+CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
 PERFMON_SINCE = 565  # the first driver that CAP_PERFMON is enough for
 _SIMULATED_ARRAY = 1 << 16
 
@@ -100,6 +104,28 @@ class Machine:
         if self.simulated:
             Simulation().in_modules(model)
         return model.to(self.tensors)
+
+    def timed(self, call: Callable[[], object], calls: int = 1) -> list[float]:
+        """Seconds of each of some calls that wait for the device; nothing observes them."""
+        found = []
+        for _ in range(calls):
+            self.synchronize()
+            begin = time.perf_counter()
+            call()
+            self.synchronize()
+            found.append(time.perf_counter() - begin)
+        return found
+
+    def trace_by_torch(self, call: Callable[[], object], *, device_alone: bool = False) -> dict[str, Any]:
+        """What torch.profiler records of a call."""
+        host = [] if device_alone else [ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=[*host, ProfilerActivity.CUDA]) as profiler:
+            call()
+            self.synchronize()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            profiler.export_chrome_trace(str(path))
+            return json.loads(path.read_text())
 
     def needs_gpu(self) -> None:
         """Raises where stand-ins cannot do what follows."""

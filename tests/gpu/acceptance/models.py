@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,35 @@ class Chain(nn.Module):
         for _ in range(self.length):
             x = x + 1.0
         return x
+
+
+class Called(nn.Module):
+    """A function as a model. What it works on are no buffers: profiling would save and restore those."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, *args: Any) -> Any:
+        return self.call(*args)
+
+
+class Streams(nn.Module):
+    """A fill of an array on a stream of its own beside a triad of three on the usual one."""
+
+    def __init__(self, device: str, elements: int) -> None:
+        super().__init__()
+        a, b, c, d = (torch.rand(elements, device=device) for _ in range(4))
+        self.fill = Called(lambda: d.fill_(1.0))
+        self.triad = Called(lambda: torch.add(b, c, alpha=3.0, out=a))
+        self.side = torch.cuda.Stream(device)
+
+    def forward(self) -> None:
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            self.fill()
+        self.triad()
+        torch.cuda.current_stream().wait_stream(self.side)
 
 
 def cooperative_perception() -> tuple[nn.Module, dict[str, Any]]:

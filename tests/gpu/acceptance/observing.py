@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import statistics
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -57,14 +56,6 @@ class Numbered(nn.Module):
         return x
 
 
-def seconds_of(machine: Machine, call: Callable[[], object]) -> float:
-    machine.synchronize()
-    begin = time.perf_counter()
-    call()
-    machine.synchronize()
-    return time.perf_counter() - begin
-
-
 def check_kinds(part: Part, machine: Machine, label: str, call: Callable[[], object], records: Records) -> float:
     """Seconds of the call with more and more kinds recorded, in turns; the records that came; both for each launch.
 
@@ -78,7 +69,7 @@ def check_kinds(part: Part, machine: Machine, label: str, call: Callable[[], obj
         for name in names:
             kinds = LAUNCHES if name == TOLD else kinds + KINDS[name]
             with records.of(kinds), records.told_of_launches() if name == TOLD else nullcontext():
-                seconds = seconds_of(machine, call)
+                (seconds,) = machine.timed(call)
             came[name] = records.taken()
             if turn:
                 taken[name].append(seconds)

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from acceptance.checks import Part
 from acceptance.machine import Machine, notes
-from acceptance.models import Bottleneck
-from acceptance.questions import Stream, Streams
+from acceptance.models import Bottleneck, Called, Streams
 from acceptance.sums import beside_torch, check_sums
 
 KNOWN = 0.9  # of the time of compiled code: of kernels that are told
@@ -60,8 +59,7 @@ def check_graph(part: Part, machine: Machine) -> None:
         machine.synchronize()
         with torch.cuda.graph(graph):
             model(images)
-    replay = Stream(graph.replay)
-    report = machine.profile("captured graph", replay, ceilings=machine.roofs)
+    report = machine.profile("captured graph", Called(graph.replay), ceilings=machine.roofs)
     check_sums(part, "captured graph", report, counted=False, permitted=False)
     beside_torch(part, machine, "captured graph", graph.replay, report)
     eager = machine.profile("captured graph, eager", model, images, ceilings=machine.roofs)
@@ -73,7 +71,7 @@ def check_graph(part: Part, machine: Machine) -> None:
 
 def check_streams(part: Part, machine: Machine) -> None:
     """A fill beside a triad: together they take no less than the device was busy."""
-    model = Streams(machine)
+    model = Streams(machine.device, machine.array_bytes // 4)
     report = machine.profile("two streams with roofs", model, ceilings=machine.roofs)
     check_sums(part, "two streams", report, counted=False, permitted=False)
     beside_torch(part, machine, "two streams", model, report)

@@ -77,13 +77,6 @@ def table(result: dict[str, Any]) -> str:
         for name, part in result["parts"].items():
             found = [Check(**check) for check in part["checks"] if check["status"] == status]
             lines += [f"{status:8} {name}: {check.name}: {line(check)}" for check in found]
-    questions = [
-        (check["name"].removeprefix("question: "), check["measured"])
-        for part in result["parts"].values()
-        for check in part["checks"]
-        if check["name"].startswith("question: ")
-    ]
-    lines += [f"{answer:13} {question}" for question, answer in questions]
     lines.append(", ".join(f"{count} {status}" for status, count in result["totals"].items()))
     if result["simulated"]:
         lines.append("SIMULATED: stand-ins for the GPU's libraries; no figure above was measured on a device")

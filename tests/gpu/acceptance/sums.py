@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
+import statistics
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import nn
-from torch.profiler import ProfilerActivity
 
 import roofprof
 from acceptance.checks import FAIL, SKIPPED, Check, Part
 from acceptance.closed_forms import device_work
-from acceptance.machine import Machine, notes
-from acceptance.models import Training, WithBackward, cooperative_perception, moved, resnet50
+from acceptance.machine import Machine, notes, seconds_by_events
+from acceptance.models import Called, Training, WithBackward, cooperative_perception, moved, resnet50
 
 # Two runs of the same work: clocks move meanwhile.
 TIME_TOLERANCE = 0.10
@@ -53,13 +50,7 @@ def beside_torch(part: Part, machine: Machine, label: str, call: Callable[[], ob
     """The same call under torch.profiler: as many kernels, about the same time."""
     if machine.simulated:
         return
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-        call()
-        machine.synchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        count, seconds = device_work(json.loads(path.read_text()))
+    count, seconds = device_work(machine.trace_by_torch(call))
     part.equal(f"{label}: kernels that torch.profiler sees", report.total.kernel_count, count)
     part.near(
         f"{label}: time of kernels, copies and fills by torch.profiler", report.total.time, seconds, TIME_TOLERANCE
@@ -93,36 +84,13 @@ def check_resnet(part: Part, machine: Machine) -> None:
         part.equal("resnet50: MACs", report.total.macs, batch * 4_089_184_256, "fvcore's figure for one image")
 
 
-def check_training(part: Part, machine: Machine) -> None:
-    """A step in a `with` block: forward, backward on autograd's threads, optimizer. Counters need repeated calls."""
+def check_backward(part: Part, machine: Machine) -> None:
+    """Forward and backward in one call, on autograd's threads: counters need calls that can be repeated."""
     width, tokens = machine.size(512, 32), machine.size(256, 8)
-    model = machine.model(Training(width, machine.size(6, 2)))
-    optimizer = torch.optim.AdamW(model.parameters())
+    model = WithBackward(machine.model(Training(width, machine.size(6, 2))))
     batch = torch.rand(16, tokens, width, device=machine.tensors)
     wanted = torch.randint(0, 1000, (16, tokens), device=machine.tensors)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(batch, wanted).backward()
-        optimizer.step()
-
-    for _ in range(3):
-        step()
-    machine.synchronize()
-    profiler = machine.profiler(model)
-    with profiler:
-        step()
-    report = machine.keep("training step", profiler.report())
-    check_sums(part, "training step", report, counted=False, permitted=machine.counters_permitted)
-    if not machine.simulated:  # the stand-ins launch in the forward alone
-        phases = {kernel.phase for kernel in report.kernels}
-        part.equal("training step: phases with kernels", sorted(phases), ["backward", "forward", "optimizer"])
-        inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
-        part.holds("training step: backward kernels stand in the modules they belong to", bool(inside), len(inside))
-    beside_torch(part, machine, "training step", step, report)
-
-    both = WithBackward(model)
-    report = machine.profile("forward and backward", both, batch, wanted)
+    report = machine.profile("forward and backward", model, batch, wanted)
     check_sums(part, "forward and backward", report, counted=True, permitted=machine.counters_permitted)
 
 
@@ -131,7 +99,27 @@ def check_dict_input(part: Part, machine: Machine) -> None:
     inference(part, machine, "dict input", machine.model(model), moved(batch, machine.tensors))
 
 
+def check_events(part: Part, machine: Machine, label: str) -> None:
+    """The time of kernels is the one that CUDA's events tell, whatever torch.profiler has made of CUPTI's clock."""
+    machine.needs_gpu()
+    a, b, c = (torch.rand(4096, 4096, device=machine.tensors) for _ in range(3))
+
+    def products() -> None:  # of milliseconds each: the device is never idle between them
+        for _ in range(20):
+            torch.mm(a, b, out=c)
+
+    products()
+    expected = statistics.median(seconds_by_events(products, 5))
+    report = machine.profile(f"products {label}", Called(products), counters="off")
+    name = f"time of 20 products by roofprof and by CUDA's events, {label}"
+    part.near(name, report.total.time, expected, TIME_TOLERANCE, notes(report))
+
+
 def run(part: Part, machine: Machine) -> None:
-    for name, check in (("resnet50", check_resnet), ("training", check_training), ("dict input", check_dict_input)):
+    with part.stage("events before torch.profiler"):
+        check_events(part, machine, "before torch.profiler")
+    for name, check in (("resnet50", check_resnet), ("backward", check_backward), ("dict input", check_dict_input)):
         with part.stage(name):
             check(part, machine)
+    with part.stage("events after torch.profiler"):
+        check_events(part, machine, "after torch.profiler")

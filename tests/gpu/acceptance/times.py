@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -91,21 +90,13 @@ def step_times(part: Part, machine: Machine, name: str, model: nn.Module, *args:
     calls = machine.size(CALLS, 1)
     for _ in range(machine.size(5, 1)):
         call()
-    machine.synchronize()
-    alone = []
-    for _ in range(calls):
-        begin = time.perf_counter()
-        call()
-        machine.synchronize()
-        alone.append(time.perf_counter() - begin)
-    rows = []
-    for _ in range(3):  # a shared host's pace changes
-        begin = time.perf_counter()
+
+    def in_a_row() -> None:
         for _ in range(calls):
             call()
-        machine.synchronize()
-        rows.append((time.perf_counter() - begin) / calls)
-    row = min(rows)
+
+    alone = machine.timed(call, calls)
+    row = min(machine.timed(in_a_row, 3)) / calls  # a shared host's pace changes
     line = {"model": name, "seconds": statistics.median(alone), "least": min(alone), "back_to_back": row}
     if not machine.simulated:
         line["busy_seconds"] = busy_by_torch(machine, call)

@@ -12,7 +12,11 @@ import torch
 import roofprof
 from acceptance.checks import FAIL, SKIPPED, Check, Part, between, compared
 from acceptance.closed_forms import DRAM_TOLERANCE, Gemm, executed, tall_gemm
+from acceptance.known_kernels import INSTRUCTIONS, launcher
 from acceptance.machine import Machine, notes
+
+# A constant may be loaded by an instruction that counts as one of a packed fma.
+STRAY_INSTRUCTIONS = 1e-3
 
 
 @dataclass
@@ -147,6 +151,19 @@ def check_bytes(part: Part, machine: Machine, product: Product) -> None:
     part.add(check)
 
 
+def check_instructions(part: Part, machine: Machine) -> None:
+    """2 FLOPs for a fused multiply-add, 4 where two halves are packed: what counts as one depends on the chip."""
+    machine.needs_gpu()
+    for instruction in INSTRUCTIONS:
+        launch, expected = launcher(instruction, blocks=256, iterations=1000)
+        report = machine.profile(f"instruction {instruction.name}", launch, counters="flops", repeat=1)
+        name, measured = f"{instruction.name}: executed FLOPs of known instructions", report.total.executed_flops
+        if measured is None and not machine.counters_permitted:
+            part.skip(name, notes(report))
+        else:
+            part.near(name, measured, expected, STRAY_INSTRUCTIONS, "" if measured else notes(report))
+
+
 def run(part: Part, machine: Machine) -> None:
     part.fact("bytes of one array", machine.array_bytes)
     check_streams(part, machine)
@@ -156,4 +173,6 @@ def run(part: Part, machine: Machine) -> None:
     for product in PRODUCTS[:4]:
         with part.stage(f"{product.name} GEMM, bytes"):
             check_bytes(part, machine, product)
+    with part.stage("known instructions"):
+        check_instructions(part, machine)
     torch.backends.cuda.matmul.allow_tf32 = False

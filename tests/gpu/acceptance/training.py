@@ -1,12 +1,12 @@
-"""A training step as it is written today: autocast, a fused optimizer, DistributedDataParallel."""
+"""A training step: in a block, with autocast and a fused optimizer, under DistributedDataParallel."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,48 +18,51 @@ from acceptance.models import Training
 from acceptance.sums import beside_torch, check_sums
 
 
-def step_of(machine: Machine, model: nn.Module, optimizer: Any, batch: Any, wanted: Any) -> Callable[[], None]:
+def check_step(
+    part: Part, machine: Machine, label: str, wrap: Callable[[nn.Module], nn.Module], *, bf16: bool = True
+) -> roofprof.Report:
+    """A step in the steady state: with autocast and a fused optimizer by run_step, or plainly in a block."""
+    width, tokens = machine.size(1024, 32), machine.size(512, 8)
+    model = wrap(machine.model(Training(width, 2)))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True if bf16 else None)
+    batch = torch.rand(16, tokens, width, device=machine.tensors)
+    wanted = torch.randint(0, 1000, (16, tokens), device=machine.tensors)
     kind = torch.device(machine.tensors).type
 
     def step() -> None:
         optimizer.zero_grad()
-        with torch.autocast(kind, torch.bfloat16):
+        with torch.autocast(kind, torch.bfloat16) if bf16 else contextlib.nullcontext():
             loss = model(batch, wanted)
         loss.backward()
         optimizer.step()
 
-    return step
-
-
-def profiled(machine: Machine, label: str, model: nn.Module, step: Callable[[], None]) -> roofprof.Report:
-    """The report of a step in the steady state; its JSON, with roofs, is kept."""
     for _ in range(3):
         step()
     machine.synchronize()
-    return machine.keep(label, machine.profiler(model, ceilings=machine.roofs, counters="off").run_step(step))
-
-
-def check_step(part: Part, machine: Machine, label: str, wrap: Callable[[nn.Module], nn.Module]) -> roofprof.Report:
-    width, tokens = machine.size(1024, 32), machine.size(512, 8)
-    model = wrap(machine.model(Training(width, 2)))
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    batch = torch.rand(16, tokens, width, device=machine.tensors)
-    wanted = torch.randint(0, 1000, (16, tokens), device=machine.tensors)
-    step = step_of(machine, model, optimizer, batch, wanted)
-    report = profiled(machine, label, model, step)
+    profiler = machine.profiler(model, ceilings=machine.roofs, counters="off")
+    if bf16:
+        report = profiler.run_step(step)
+    else:
+        with profiler:
+            step()
+        report = profiler.report()
+    machine.keep(label, report)
     check_sums(part, label, report, counted=False, permitted=False)
     part.fact(f"{label}: table", report.table(depth=2, limit=20, width=160))
     part.fact(f"{label}: operations by dtype", report.total.operations_by_dtype)
-    phases = {phase: row.time for phase, row in report.by_phase().items()}
-    part.fact(f"{label}: seconds by phase", phases)
-    if machine.simulated:
+    part.fact(f"{label}: seconds by phase", {phase: row.time for phase, row in report.by_phase().items()})
+    if machine.simulated:  # the stand-ins launch in the forward alone
         return report
-    part.equal(f"{label}: phases with kernels", sorted({k.phase for k in report.kernels}),
-               ["backward", "forward", "optimizer"], notes(report))  # fmt: skip
-    fused = [kernel.name for kernel in report.kernels if kernel.phase == "optimizer" and "adam" in kernel.name.lower()]
-    part.holds(f"{label}: the fused optimizer's kernel is there", bool(fused), fused)
-    in_bf16 = report.total.operations_by_dtype.get("bf16", 0) / max(sum(report.total.operations_by_dtype.values()), 1)
-    part.between(f"{label}: operations in bf16 under autocast", in_bf16, 0.9, 1.0)
+    phases = sorted({kernel.phase for kernel in report.kernels})
+    part.equal(f"{label}: phases with kernels", phases, ["backward", "forward", "optimizer"], notes(report))
+    inside = [k for k in report.kernels if k.phase == "backward" and "encoder.layers" in k.module]
+    part.holds(f"{label}: backward kernels stand in the modules they belong to", bool(inside), len(inside))
+    if bf16:
+        fused = [k.name for k in report.kernels if k.phase == "optimizer" and "adam" in k.name.lower()]
+        part.holds(f"{label}: the fused optimizer's kernel is there", bool(fused), fused)
+        operations = report.total.operations_by_dtype
+        share = operations.get("bf16", 0) / max(sum(operations.values()), 1)
+        part.between(f"{label}: operations in bf16 under autocast", share, 0.9, 1.0)
     beside_torch(part, machine, label, step, report)
     return report
 
@@ -88,6 +91,8 @@ def check_one_rank(part: Part, machine: Machine) -> None:
 
 
 def run(part: Part, machine: Machine) -> None:
+    with part.stage("in a block"):
+        check_step(part, machine, "training step", lambda model: model, bf16=False)
     with part.stage("autocast and fused AdamW"):
         check_step(part, machine, "step in bf16 with fused AdamW", lambda model: model)
     with part.stage("DDP of one rank"):

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import recorded_gpus
 from collect.test_metric_sets import LIBRARY, PROGRAM
 
 import roofprof
@@ -121,7 +122,7 @@ def recorded_roofs():
     DRAM: the closed forms of kernels over arrays of 2 GiB. L2: read and copy were measured; the time of a byte is
     linear in the share of writes. It holds half of its nominal size.
     """
-    parts = json.loads((RECORDED / "results.json").read_text())["parts"]
+    parts = recorded_gpus.results("h100")
     roofs = parts["roofs"]["facts"]["roofs"]
     reached = {name.split(":")[0]: value * 1e9 for name, value in parts["traffic"]["facts"].items() if "GB/s" in name}
     copy = reached["copy_"]  # of half reads and half writes, the fastest

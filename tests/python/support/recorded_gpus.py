@@ -1,6 +1,6 @@
 """The reports that an H100 and an H200 recorded (tests/data/gpu).
 
-Those of the H100 were recorded without roofs. Theirs are of results.json: measured on the same card on the same day,
+Those of the H100 were recorded without roofs. Theirs are of results.json.gz: measured on the same card on the same day,
 and put in afterwards.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gzip
 import json
 import tarfile
 from pathlib import Path
@@ -32,10 +33,14 @@ def _packed() -> dict[str, dict[str, Any]]:
 NAMES = sorted(_packed())  # of the H200 as "h200/bare_resnet50"
 
 
+def results(card: str) -> dict[str, Any]:
+    """Return the parts of the acceptance that ran on a card (tests/gpu): each with its checks and facts."""
+    return json.loads(gzip.decompress((RECORDED / card / "results.json.gz").read_bytes()))["parts"]
+
+
 @functools.cache
 def _roofs() -> dict[str, Any]:
-    results = json.loads((RECORDED / "h100" / "results.json").read_text())
-    return results["parts"]["roofs"]["facts"]["roofs"]
+    return results("h100")["roofs"]["facts"]["roofs"]
 
 
 def roofs() -> dict[str, Any]:

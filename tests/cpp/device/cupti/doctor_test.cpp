@@ -18,10 +18,13 @@ class Doctor : public WithFakes {
     use("ROOFPROF_NVML_LIB", fake_library("all", "libnvidia-ml.so.1"));
   }
   void TearDown() override {
+    expect_nothing_held();
+    WithFakes::TearDown();
+  }
+  static void expect_nothing_held() {
     for (const char* held : {"subscriber", "primary_context", "profiler", "host_object", "range_profiler"}) {
       EXPECT_EQ(fake_live(held), 0) << held;
     }
-    WithFakes::TearDown();
   }
 
   static Examined finding(const std::string& what) {
@@ -64,37 +67,29 @@ TEST_F(Doctor, NamesAnotherSubscriber) {
   EXPECT_EQ(fake_live("activity_kind"), 0);
 }
 
-TEST_F(Doctor, SaysHowCountersArePermitted) {
+// What stands in the way of counters, what is said of it and what helps.
+TEST_F(Doctor, SaysWhatIsWithCounters) {
+  const auto counters = [](const std::string& found, const std::string& advice) {
+    const Examined said = finding("counters");
+    EXPECT_SAYS(found, said.found);
+    EXPECT_SAYS(advice, said.advice);
+    EXPECT_EQ(finding("kernel times").found, "available");
+    expect_nothing_held();
+    fake_reset();
+  };
+  const std::string refused = "no permission to read the GPU's performance counters";
   fake_set("permitted", 0);
-  EXPECT_SAYS("no permission to read the GPU's performance counters", finding("counters").found);
-  EXPECT_SAYS("NVreg_RestrictProfilingToAdminUsers=0", finding("counters").advice);
-  EXPECT_EQ(finding("kernel times").found, "available");
-}
-
-// As some drivers do, which let everything be prepared.
-TEST_F(Doctor, StartsToCount) {
-  fake_fail("cuptiRangeProfilerStart", 35, 0);
-  EXPECT_SAYS("no permission to read the GPU's performance counters", finding("counters").found);
-}
-
-TEST_F(Doctor, TriesAsManyKernelsAsAModelHas) {
-  fake_set("most_ranges", 900);
-  EXPECT_EQ(finding("counters").found, "available on cuda:0 (chip GH100), 512 kernels in one run");
-}
-
-TEST_F(Doctor, NamesWhoeverCounts) {
+  counters(refused, "NVreg_RestrictProfilingToAdminUsers=0");
+  fake_fail("cuptiRangeProfilerStart", 35, 0);  // as some drivers do, which let everything be prepared
+  counters(refused, "NVreg_RestrictProfilingToAdminUsers=0");
+  fake_set("most_ranges", 900);  // as many kernels are tried as a model has
+  counters("available on cuda:0 (chip GH100), 512 kernels in one run", "");
   fake_fail("cuptiRangeProfilerEnable", 26, 0);
-  EXPECT_SAYS("dcgmi profiling --pause", finding("counters").advice);
-}
-
-TEST_F(Doctor, NamesCountersThatAreRefused) {
+  counters("somebody else uses the device's counters", "dcgmi profiling --pause");
   fake_set_text("refused_metric", "dram__bytes_read");
-  EXPECT_SAYS("available on cuda:0 (chip GH100), without dram_read_bytes", finding("counters").found);
-}
-
-TEST_F(Doctor, KnowsDevicesThatCannotBeCountedOn) {
+  counters("available on cuda:0 (chip GH100), without dram_read_bytes", "");
   fake_set_text("not_supported", "architecture");
-  EXPECT_SAYS("compute capability 7.5", finding("counters").found);
+  counters("compute capability 7.5", "");
 }
 
 TEST_F(Doctor, NamesMigMode) {

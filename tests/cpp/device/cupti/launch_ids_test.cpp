@@ -59,37 +59,28 @@ TEST(LaunchIdsTest, PushAndPopAllocateNothing) {
   EXPECT_EQ(deepest, 2);
 }
 
-TEST(LaunchIdsTest, WhereLaunchesAreWatchedCuptiIsNotAsked) {
-  const Api api;  // has no function
-  LaunchIds ids;
-  ids.begin(api, /*passed_on=*/false);
-  ids.push(5, LaunchLevel::module);
-  ids.push(6, LaunchLevel::op);
-  EXPECT_EQ(ids.current(), 6U);
-  ids.pop(LaunchLevel::op);
-  EXPECT_EQ(ids.current(), 5U);
-  ids.clear_this_thread();
-  EXPECT_EQ(ids.current(), kNoLaunch);
-  EXPECT_EQ(ids.refused(), 0);
-}
-
-TEST(LaunchIdsTest, TheTopmostIsKnown) {
-  const Api api = counting_api();
-  LaunchIds ids;
-  ids.begin(api, /*passed_on=*/true);
-  EXPECT_EQ(ids.current(), kNoLaunch);
-  ids.push(5, LaunchLevel::module);
-  ids.push(6, LaunchLevel::op);
-  EXPECT_EQ(ids.current(), 6U);
-  ids.pop(LaunchLevel::op);
-  EXPECT_EQ(ids.current(), 5U);
-  ids.begin(api, /*passed_on=*/true);  // another trace
-  EXPECT_EQ(ids.current(), kNoLaunch);
-  ids.push(7, LaunchLevel::op);
-  EXPECT_EQ(depth, 1) << "what the last trace left was popped";
-  ids.clear_this_thread();
-  EXPECT_EQ(depth, 0);
-  EXPECT_EQ(ids.current(), kNoLaunch);
+TEST(LaunchIdsTest, TheTopmostIsKnownAndCuptiAskedWhereNobodyWatches) {
+  const Api without;  // has no function
+  const Api with = counting_api();
+  for (const bool passed_on : {true, false}) {
+    const Api& api = passed_on ? with : without;
+    LaunchIds ids;
+    ids.begin(api, passed_on);
+    EXPECT_EQ(ids.current(), kNoLaunch);
+    ids.push(5, LaunchLevel::module);
+    ids.push(6, LaunchLevel::op);
+    EXPECT_EQ(ids.current(), 6U);
+    ids.pop(LaunchLevel::op);
+    EXPECT_EQ(ids.current(), 5U);
+    ids.begin(api, passed_on);  // another trace
+    EXPECT_EQ(ids.current(), kNoLaunch);
+    ids.push(7, LaunchLevel::op);
+    EXPECT_EQ(depth, passed_on ? 1 : 0) << "what the last trace left was popped";
+    ids.clear_this_thread();
+    EXPECT_EQ(depth, 0);
+    EXPECT_EQ(ids.current(), kNoLaunch);
+    EXPECT_EQ(ids.refused(), 0);
+  }
 }
 
 }  // namespace

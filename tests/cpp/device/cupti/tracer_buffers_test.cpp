@@ -2,7 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <tuple>
+#include <map>
+#include <ostream>
 
 #include "device/cupti/traced.h"
 
@@ -26,19 +27,20 @@ class Buffers : public Traced {
   }
 };
 
-// bytes used of a buffer (0: all), bytes of a kernel's record, in reverse?, on which thread, one kept?
-using Delivery = std::tuple<int, int, int, int, int>;
+// By the fake's settings. 208 bytes: a kernel's record of CUPTI 12 (Kernel9), 216: of 13.0, 224: of 13.1 and newer,
+// 248: one that is not there yet.
+struct Delivery {
+  const char* how;
+  std::map<const char*, long long> settings;
+  TraceLimits limits;
+};
+void PrintTo(const Delivery& given, std::ostream* out) { *out << given.how; }
 
 class Deliveries : public Buffers, public testing::WithParamInterface<Delivery> {};
 
 TEST_P(Deliveries, EveryKernelArrivesUnderItsId) {
-  const auto [room, record_bytes, reversed, thread, keeps] = GetParam();
-  fake_set("activity_room", room);
-  fake_set("kernel_record_bytes", record_bytes);
-  fake_set("activity_reversed", reversed);
-  fake_set("activity_thread", thread);
-  fake_set("activity_keeps", keeps);
-  Tracer traced = tracer();
+  for (const auto& [setting, value] : GetParam().settings) fake_set(setting, value);
+  Tracer traced = tracer(GetParam().limits);
   traced.start();
   launch_hundred(traced.marker());
   const DeviceTrace trace = traced.stop();
@@ -47,25 +49,25 @@ TEST_P(Deliveries, EveryKernelArrivesUnderItsId) {
   EXPECT_EQ(trace.dropped + trace.incomplete, 0);
 }
 
-// 208: CUPTI 12 (Kernel9), 216: 13.0, 224: 13.1 and newer, 248: one that is not there yet.
-INSTANTIATE_TEST_SUITE_P(OfAllKinds, Deliveries,
-                         testing::Combine(testing::Values(0, 256, 300, 1024), testing::Values(208, 216, 224, 248),
-                                          testing::Values(0, 1), testing::Values(0, 1), testing::Values(0, 1)));
-
-TEST_F(Buffers, SmallBuffersOfOurOwnDoToo) {
-  Tracer traced = tracer({.buffer_bytes = 512});
-  traced.start();
-  launch_hundred(traced.marker());
-  expect_hundred(traced.stop());
-}
-
-TEST_F(Buffers, AThreadThatStillReadsIsWaitedFor) {
-  fake_set("activity_thread", 2);
-  Tracer traced = tracer();
-  traced.start();
-  launch_hundred(traced.marker());
-  expect_hundred(traced.stop());
-}
+INSTANTIATE_TEST_SUITE_P(
+    OfAllKinds, Deliveries,
+    testing::Values(Delivery{"one buffer", {}, {}}, Delivery{"small ones of our own", {}, {.buffer_bytes = 512}},
+                    Delivery{"of CUPTI 12", {{"kernel_record_bytes", 208}, {"activity_room", 1024}}, {}},
+                    Delivery{"of CUPTI 13.0", {{"kernel_record_bytes", 216}, {"activity_room", 300}}, {}},
+                    Delivery{"of a later CUPTI", {{"kernel_record_bytes", 248}, {"activity_room", 256}}, {}},
+                    Delivery{"the last record first", {{"activity_reversed", 1}}, {}},
+                    Delivery{
+                        "the last one first, in small buffers", {{"activity_reversed", 1}, {"activity_room", 300}}, {}},
+                    Delivery{"on CUPTI's thread", {{"activity_thread", 1}, {"activity_room", 300}}, {}},
+                    Delivery{"on a thread that still reads as the flush returns", {{"activity_thread", 2}}, {}},
+                    Delivery{"a buffer is kept", {{"activity_keeps", 1}, {"activity_room", 1024}}, {}},
+                    Delivery{"all of it",
+                             {{"kernel_record_bytes", 216},
+                              {"activity_room", 256},
+                              {"activity_reversed", 1},
+                              {"activity_thread", 1},
+                              {"activity_keeps", 1}},
+                             {}}));
 
 TEST_F(Buffers, OlderCopyRecordsAreRead) {
   fake_set("copy_record_bytes", 80);
@@ -99,22 +101,16 @@ TEST_F(Buffers, RecordsWithoutAStartAreCountedAndLeftOut) {
 }
 
 TEST_F(Buffers, DroppedRecordsAreCounted) {
-  Tracer traced = tracer();
-  fake_set("activity_drop_every", 4);
-  traced.start();
-  launch_hundred(traced.marker());
-  const DeviceTrace trace = traced.stop();
-  EXPECT_EQ(trace.dropped, 25);
-  EXPECT_EQ(trace.records.size(), 75U);
-}
-
-TEST_F(Buffers, SoAreThoseOfAContext) {
-  fake_set("activity_context", 1);
-  fake_set("activity_drop_every", 4);
-  Tracer traced = tracer();
-  traced.start();
-  launch_hundred(traced.marker());
-  EXPECT_EQ(traced.stop().dropped, 25);
+  for (const int of_a_context : {0, 1}) {
+    fake_set("activity_context", of_a_context);
+    Tracer traced = tracer();
+    fake_set("activity_drop_every", 4);
+    traced.start();
+    launch_hundred(traced.marker());
+    const DeviceTrace trace = traced.stop();
+    EXPECT_EQ(trace.dropped, 25);
+    EXPECT_EQ(trace.records.size(), 75U);
+  }
 }
 
 // The count that CUPTI keeps may be of somebody before us.

@@ -147,12 +147,6 @@ TEST_F(BesideTorch, RecordsThatItTakesWithinATraceAreMissed) {
   EXPECT_SAYS("took its records", trace.notes[0].text);
 }
 
-TEST_F(BesideTorch, BuffersThatAreKeptAreNoSignOfIt) {
-  fake_set("activity_keeps", 1);
-  Tracer traced = tracer();
-  for (int trace = 0; trace < 3; ++trace) EXPECT_TRUE(expect_true_times(traced).notes.empty());
-}
-
 // Some records are by another clock, which runs 20 ms ahead.
 class AheadInBetween : public BesideTorch {
  protected:

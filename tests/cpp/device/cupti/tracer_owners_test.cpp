@@ -2,6 +2,7 @@
 // and what finding that out costs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -76,6 +77,30 @@ TEST_P(Owners, KernelsComeBackUnderTheIdsTheyWereLaunchedUnder) {
   EXPECT_EQ(trace.dropped + trace.incomplete + trace.foreign, 0);
   EXPECT_EQ(trace.notes.size(), GetParam() ? 0U : 1U) << all_notes(trace);
   EXPECT_EQ(traced.marker(), nullptr);
+}
+
+// CUPTI's numbers of calls have 32 bits and begin again after the last; an id has 64 where single calls are kept.
+TEST_P(Owners, CallsAreKnownWhoseNumbersBeginAgain) {
+  constexpr std::array kCalls = {0xfffffffeU, 0xffffffffU, 1U, 2U};
+  Tracer traced = tracer();
+  traced.start();
+  for (const unsigned call : kCalls) {
+    const Under op(traced.marker(), with_event(7, call));
+    fake_call(call);
+  }
+  for (const unsigned call : kCalls) {
+    FakeLaunch kernel{};
+    kernel.name = "k";
+    kernel.duration_ns = 10;
+    kernel.correlation = call;
+    fake_launch(&kernel);
+  }
+  const DeviceTrace trace = traced.stop();
+  ASSERT_EQ(trace.records.size(), kCalls.size());
+  for (std::size_t i = 0; i < kCalls.size(); ++i) {
+    EXPECT_EQ(trace.records[i].correlation, kCalls[i]);
+    EXPECT_EQ(trace.records[i].launch, with_event(7, kCalls[i]));
+  }
 }
 
 TEST_P(Owners, IdsOfOthersAreNotOurs) {
@@ -224,6 +249,7 @@ TEST_P(Owners, LaunchesAloneHaveNoRecordOfACallAndNoCallback) {
   const auto told = fake_calls("callback");
   records.clear();
   traced.start(Recorded::launches);
+  EXPECT_EQ(traced.marker(), nullptr);
   EXPECT_EQ(fake_live("subscriber"), GetParam() ? 0 : 1) << "torch's profiler may have it";
   EXPECT_EQ(fake_live("activity_kind"), 4) << "kernels, two kinds of copies, fills";
   for (int i = 0; i < 3; ++i) {
@@ -235,6 +261,10 @@ TEST_P(Owners, LaunchesAloneHaveNoRecordOfACallAndNoCallback) {
   EXPECT_EQ(records, (std::map<CUpti_ActivityKind, int>{{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 3},
                                                         {CUPTI_ACTIVITY_KIND_DRIVER, 1}}))
       << "the one call is the wait before it, for which CUPTI asks for a buffer";
+  EXPECT_EQ(fake_live("activity_kind"), 0);
+  traced.start();
+  EXPECT_NE(traced.marker(), nullptr) << "the next trace has ids again";
+  traced.stop();
 }
 
 TEST_P(Owners, WhereCallsAreNotKnownAllAreRecordedFromThenOn) {

@@ -11,24 +11,6 @@ using testing::Test;
 
 class Tracing : public Traced {};
 
-TEST_F(Tracing, LaunchesAloneHaveTimesAndNoIds) {
-  Tracer traced = tracer();
-  traced.start(Recorded::launches);
-  EXPECT_EQ(traced.marker(), nullptr);
-  EXPECT_EQ(fake_live("activity_kind"), 4) << "kernels, two kinds of copies, fills";
-  const std::int64_t begin = fake_now();
-  fake_kernel("first", 0, 7, 5000);
-  fake_kernel("second", 0, 7, 300);
-  const DeviceTrace trace = traced.stop();
-  EXPECT_EQ(places(trace), (std::map<std::string, LaunchId>{{"first", 0}, {"second", 0}}));
-  EXPECT_EQ(trace.records[1].start_ns - begin, 6000);
-  EXPECT_TRUE(trace.notes.empty()) << all_notes(trace);
-  expect_nothing_left();
-  traced.start();
-  EXPECT_NE(traced.marker(), nullptr) << "the next trace has ids again";
-  traced.stop();
-}
-
 TEST_F(Tracing, ForgetsWhatCameBefore) {
   Tracer traced = tracer();
   traced.start(Recorded::launches);
