@@ -230,7 +230,7 @@ bool note_torchs_call(TorchsCall& torchs) {
 
 ShortCalls::~ShortCalls() { close(); }
 
-void ShortCalls::open(const py::object& owner, const py::list& before, const py::object& after) {
+void ShortCalls::open(const py::object& owner, const py::typing::List<py::int_>& before, const py::object& after) {
   auto& in = state();
   if (in.open.empty() && !note_torchs_call(in.torchs)) return;
   const bool again = hooks_ != nullptr;

@@ -2,6 +2,7 @@
 // Calls of modules without torch's Python code around forward, where that code would do nothing but call our hooks.
 
 #include <pybind11/pybind11.h>
+#include <pybind11/typing.h>
 
 #include <cstdint>
 #include <set>
@@ -29,7 +30,8 @@ class ShortCalls {
 
   // `owner` is a ModuleHooks. torch has its hooks, and others that do nothing for modules that are not `asked`, under
   // these numbers. May be called again: others may have set slots meanwhile.
-  void open(const pybind11::object& owner, const pybind11::list& before, const pybind11::object& after);
+  void open(const pybind11::object& owner, const pybind11::typing::List<pybind11::int_>& before,
+            const pybind11::object& after);
   void close();
 
   const pybind11::list& before() const { return before_; }

@@ -1,6 +1,7 @@
 // The module _report, and its small parts.
 
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <array>
 #include <set>
@@ -60,10 +61,14 @@ py::typing::Dict<py::str, py::typing::List<py::str>> counter_metrics() {
   return sets;
 }
 
+using Terms = py::typing::List<py::typing::Tuple<py::int_, py::str>>;
+using Metrics = py::typing::List<py::typing::Tuple<py::str, py::bool_>>;
+
 // Each counter by what gives it where these metrics were read: its name, its set, the terms (weight, metric) of its
 // sum, none where some were not read, and the metrics of the sum that most chips have, each with whether it may lack.
-py::list counters_of(const std::set<std::string>& metrics) {
-  py::list counters;
+py::typing::List<py::typing::Tuple<py::str, py::str, Terms, Metrics>> counters_of(
+    const std::set<std::string>& metrics) {
+  py::typing::List<py::typing::Tuple<py::str, py::str, Terms, Metrics>> counters;
   for (const auto& [set, name] : kMetricSets) {
     for (const auto& counter : resolve(set, "", [&](auto metric) { return metrics.contains(sum_of(metric)); })) {
       py::list terms;

@@ -314,13 +314,20 @@ class Compilations:
     def _called_back(self) -> Iterator[None]:
         handler = dynamo().callback_handler
         try:
-            handler.register_start_callback(self._start)
-            handler.register_end_callback(self._end)
-            with _ranges_told(all_are_regions=self.calls_packages):
-                yield
+            with _kept_by_resets():
+                _watching.append(self)
+                self._register(handler)
+                with _ranges_told(all_are_regions=self.calls_packages):
+                    yield
         finally:
+            if self in _watching:
+                _watching.remove(self)
             _remove(handler.remove_start_callback, self._start)
             _remove(handler.remove_end_callback, self._end)
+
+    def _register(self, handler: Any) -> None:
+        handler.register_start_callback(self._start)
+        handler.register_end_callback(self._end)
 
     def note(self, *, timed: bool) -> list[_C.Note]:
         """Return a note on the compilations, if there were any."""
@@ -402,6 +409,33 @@ class _CalledWithout:
 _forced_eager = SharedChange(lambda: torch.compiler.set_stance("force_eager"))
 
 
+_watching: list[Compilations] = []
+
+
+@contextlib.contextmanager
+def _registered_after_resets() -> Iterator[None]:
+    """Register who watches anew where torch.compiler.reset(), or what calls it, has removed all callbacks."""
+    handler = dynamo().callback_handler
+    clear = handler.clear
+
+    def cleared() -> None:
+        try:
+            clear()
+        finally:
+            for compilations in list(_watching):
+                compilations._register(handler)
+
+    handler.clear = cleared
+    try:
+        yield
+    finally:
+        if vars(handler).get("clear") is cleared:
+            del handler.clear
+
+
+_kept_by_resets = SharedChange(_registered_after_resets)
+
+
 def _remove(remover: Callable[[Any], None], callback: Callable[[Any], None]) -> None:
-    with contextlib.suppress(ValueError):  # torch.compiler.reset() cleared them all
+    with contextlib.suppress(ValueError):  # somebody removed it
         remover(callback)

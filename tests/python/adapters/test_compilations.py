@@ -27,6 +27,22 @@ pytestmark = pytest.mark.usefixtures("nothing_compiled")
 # ---- what the compiler notices
 
 
+@pytest.mark.parametrize("reset", [torch.compiler.reset, torch._dynamo.reset, lambda: torch._dynamo.explain(Net())(x())])
+def test_a_reset_inside_leaves_the_compiler_without_our_hooks(reset, backend):
+    """It removes all callbacks, and ours take the hooks away while the compiler is at work."""
+    net = Net()
+    with roofprof.RooflineProfiler(net, ceilings=roofprof.Ceilings()) as prof:
+        reset()
+        torch.compile(net, backend=backend, fullgraph=True)(x())
+        explained = torch._dynamo.explain(net)(x())
+    assert len(backend.graphs) == 1
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+    assert prof.report is not None
+    handler = torch._dynamo.callback_handler
+    assert "clear" not in vars(handler)
+    assert (handler.start_callbacks, handler.end_callbacks) == ([], [])
+
+
 @WAYS
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("use", ["count", "run", "block"])

@@ -159,6 +159,7 @@ class Roofline {
 
   draw() {
     const [width, height] = [this.plot.clientWidth, this.plot.clientHeight];
+    if (width <= MARGIN.left + MARGIN.right || height <= MARGIN.top + MARGIN.bottom) return; // not shown: drawn then
     this.#x = this.#axis(this.range.x, MARGIN.left, width - MARGIN.right);
     this.#y = this.#axis(this.range.y, height - MARGIN.bottom, MARGIN.top);
     this.dotOf = new Map(); // by element

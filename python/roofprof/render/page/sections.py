@@ -239,7 +239,7 @@ def _memory(report: _report.Report) -> Html | None:
         el("svg", *bars, bar("before", 0, 1000, before), class_="memory", viewBox="0 0 1000 160", role="img",
            preserveAspectRatio="none", aria_label=label),
         el("p", f"{label}: ", *key, class_="said memory-key"),
-        _rows(report, "memory"),
+        _details("What was there, by module", of_modules) if (of_modules := _rows(report, "memory")) else None,
     )  # fmt: skip
 
 
