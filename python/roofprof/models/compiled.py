@@ -422,7 +422,7 @@ def _registered_after_resets() -> Iterator[None]:
         try:
             clear()
         finally:
-            for compilations in list(_watching):
+            for compilations in _watching.copy():  # another thread may begin to watch
                 compilations._register(handler)
 
     handler.clear = cleared

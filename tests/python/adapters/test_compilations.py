@@ -27,7 +27,9 @@ pytestmark = pytest.mark.usefixtures("nothing_compiled")
 # ---- what the compiler notices
 
 
-@pytest.mark.parametrize("reset", [torch.compiler.reset, torch._dynamo.reset, lambda: torch._dynamo.explain(Net())(x())])
+@pytest.mark.parametrize(
+    "reset", [torch.compiler.reset, torch._dynamo.reset, lambda: torch._dynamo.explain(Net())(x())]
+)
 def test_a_reset_inside_leaves_the_compiler_without_our_hooks(reset, backend):
     """It removes all callbacks, and ours take the hooks away while the compiler is at work."""
     net = Net()
