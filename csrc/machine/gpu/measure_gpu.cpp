@@ -102,7 +102,7 @@ std::vector<Trial> cache_trials(std::int64_t working_set_bytes, std::int64_t mul
 
 std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes) {
   // In a smaller set a line is read again within the time of one read, and the hardware makes one of both.
-  const auto first = static_cast<double>(cache_bytes / 4);
+  const double first = static_cast<double>(cache_bytes) / 4;
   std::vector<std::int64_t> sizes;
   double size = first;
   while (std::llround(size) <= 2 * cache_bytes) {

@@ -130,7 +130,7 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, c10::Device
                          Operands operands) {
   const double limit = type == at::kChar ? 127 : 1;
   const auto options = at::TensorOptions().device(device);
-  at::Tensor values = at::empty(sizes, options.dtype(at::kFloat)).uniform_(-limit, limit, generator);
+  const at::Tensor values = at::empty(sizes, options.dtype(at::kFloat)).uniform_(-limit, limit, generator);
   if (operands == Operands::half_zeros) values.relu_();
   return type == at::kFloat ? values : at::empty(sizes, options.dtype(type)).copy_(values);
 }

@@ -83,9 +83,8 @@ def test_html(report):
     assert main(["html", "r.json", "--json", "x.json"]) == 0
     found = stored("page")
     shown = Path("r.html").read_text()
-    assert {"heading", "coverage", "rooflines", "tables", "roofs", "environment"} <= set(found)
-    assert all(str(value) in shown for _, value in found["environment"] if "<" not in str(value))
-    assert dict(found["environment"]).items() == {k: str(v) for k, v in report.environment.items()}.items()
+    assert set(found) == {"rooflines", "tables"}
+    assert all(str(value) in shown for value in report.environment.values() if "<" not in str(value))
 
 
 def test_published_cards(report, capsys):
