@@ -12,7 +12,7 @@ import weakref
 import pytest
 import torch
 from attributed import MACS, Model, calls, linear, macs, x
-from given_roofs import profiler
+from given_roofs import profiled_at_once, profiler
 from torch import nn
 
 import roofprof
@@ -285,21 +285,8 @@ def test_threads_of_the_call():
 
 
 def test_two_profiles_of_one_model_at_once():
-    model, reports, both = OwnOuter(OwnLeaf(), DOORS["forward"]), {}, threading.Barrier(2)
-
-    def profile(name):
-        with profiler(model) as profile:
-            both.wait(60)
-            model(x())
-            both.wait(60)
-        reports[name] = profile.report()
-
-    threads = [threading.Thread(target=profile, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [calls(reports[name])["leaf"] for name in ("a", "b")] == [1, 1]
+    model = OwnOuter(OwnLeaf(), DOORS["forward"])
+    assert [calls(report)["leaf"] for report in profiled_at_once(model, x())] == [1, 1]
     assert vars(nn.Linear)["forward"].__class__ is type(lambda: 0)
 
 

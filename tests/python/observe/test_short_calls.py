@@ -13,7 +13,7 @@ import weakref
 import pytest
 import torch
 from attributed import MACS, Model, calls, linear, macs, x
-from given_roofs import profiler
+from given_roofs import profiled_at_once, profiler
 from torch import nn
 from torch.nn.modules import module as nn_module
 
@@ -120,7 +120,7 @@ def replaced(owner, name, value):
         setattr(owner, name, before)
 
 
-def patched_call(model):
+def with_patched(name, model):
     seen = []
 
     def patched(self, *args, **kwargs):
@@ -128,24 +128,18 @@ def patched_call(model):
         return call(self, *args, **kwargs)
 
     first = model(x())
-    with replaced(nn.Module, "__call__", patched) as call:
+    with replaced(nn.Module, name, patched) as call:
         second = model(x())
     assert seen == [model, model.leaf]
     return first, second, model(x())
+
+
+def patched_call(model):
+    return with_patched("__call__", model)
 
 
 def patched_call_impl(model):
-    seen = []
-
-    def patched(self, *args, **kwargs):
-        seen.append(self)
-        return call(self, *args, **kwargs)
-
-    first = model(x())
-    with replaced(nn.Module, "_call_impl", patched) as call:
-        second = model(x())
-    assert seen == [model, model.leaf]
-    return first, second, model(x())
+    return with_patched("_call_impl", model)
 
 
 def counting(self, *args, **kwargs):
@@ -593,21 +587,8 @@ def test_code_that_does_more_than_is_known_is_left_alone():
 
 
 def test_two_blocks_at_once_and_what_remains_of_them():
-    model, both, reports = outer(), threading.Barrier(2), {}
-
-    def profile(name):
-        with profiler(model) as profile:
-            both.wait(60)
-            model(x())
-            both.wait(60)
-        reports[name] = profile.report()
-
-    threads = [threading.Thread(target=profile, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [calls(reports[name])["leaf"] for name in ("a", "b")] == [1, 1]
+    model = outer()
+    assert [calls(report)["leaf"] for report in profiled_at_once(model, x())] == [1, 1]
     assert model.leaf.short == [False, False]
     with profiler(model):
         model(x())

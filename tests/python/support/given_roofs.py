@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import roofprof
 from roofprof import _C
 
@@ -32,3 +34,22 @@ def roofs(
 def profiler(model, **options) -> roofprof.RooflineProfiler:
     """A profiler that is quick and measures no roofs."""
     return roofprof.RooflineProfiler(model, **{"warmup": 1, "repeat": 2, "ceilings": roofs()} | options)
+
+
+def profiled_at_once(model, *args) -> list[roofprof.Report]:
+    """The reports of two blocks around a call each, on a thread each, that are both open while the calls are made."""
+    both, reports = threading.Barrier(2), {}
+
+    def profile(name):
+        with profiler(model) as block:
+            both.wait(60)
+            model(*args)
+            both.wait(60)
+        reports[name] = block.report()
+
+    threads = [threading.Thread(target=profile, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [reports["a"], reports["b"]]
