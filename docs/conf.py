@@ -27,6 +27,7 @@ highlight_language = "none"  # blocks without a language are shells and tables
 myst_heading_anchors = 4  # [text](page.md#heading), as README's readers follow it
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
 nitpick_ignore_regex = [
     ("py:class", ".*"),  # types in signatures: torch's, and those that have no page
     ("py:mod", r".*\._\w+"),  # modules that are not public

@@ -359,7 +359,7 @@ class Report(WritesTraces, Predicts):
         """Draw a picture, as matplotlib's Figure; with a path, write it there, as SVG, PNG or PDF by the suffix.
 
         by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
-        "time" (docs/plots.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
+        "time" (docs/outputs.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
         each of several equal siblings, in place of one for all. Raises ValueError for a count, and for what cannot be
         drawn. Needs matplotlib (``pip install roofprof[plot]``).
         """

@@ -125,7 +125,6 @@ _OF_PAGE = {
     "docs/compat.md": _compat,
     "docs/language-models.md": _language_model,
     "docs/latency.md": _image_model,
-    "docs/page.md": _report,
-    "docs/plots.md": _report,
-    "docs/scaling.md": _ranks_files,
+    "docs/outputs.md": _report,
+    "docs/ranks.md": _ranks_files,
 }
