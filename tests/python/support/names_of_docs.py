@@ -123,6 +123,7 @@ _OF_PAGE = {
     "docs/callbacks.md": _trainers,
     "docs/compare.md": _two_reports,
     "docs/compat.md": _compat,
+    "python/roofprof/compat/README.md": _compat,
     "docs/language-models.md": _language_model,
     "docs/latency.md": _image_model,
     "docs/outputs.md": _report,
