@@ -20,8 +20,6 @@ _CHECKOUT = _PACKAGE.parents[1] / "docs"
 # An editable install reads the pages where they are written.
 _FOLDER = _CHECKOUT if (_CHECKOUT / "definitions.md").exists() else _PACKAGE / "share" / "doc" / "roofprof"
 
-_OF_THE_SITE = {"contributing"}  # the site makes this page of one outside of docs
-
 # What a report has that a figure needs, by the names of the facts in csrc/core/fields.h.
 _OF_REPORTS = {
     "integers": "with integer operations",
@@ -50,7 +48,7 @@ _LABELS = 9  # width of their column
 
 def pages() -> list[str]:
     """Return the names of all pages."""
-    return sorted(path.stem for path in _FOLDER.glob("*.md") if path.stem not in _OF_THE_SITE)
+    return sorted(path.stem for path in _FOLDER.glob("*.md"))
 
 
 def page(name: str) -> str:
