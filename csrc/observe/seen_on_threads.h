@@ -1,5 +1,5 @@
 #pragma once
-// What a session's threads were seen to do. They note it as they work; the run reads it between its passes.
+// What a session's threads were seen to do. The observer and the hooks note it as they work; runs read it.
 
 #include <atomic>
 #include <cstdint>
