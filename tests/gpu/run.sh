@@ -46,6 +46,7 @@ while read -r name limit; do
   left=$((DEADLINE - SECONDS))
   started=$SECONDS
   code=124
+  [ "$DEADLINE" -le 420 ] || limit=$((limit * DEADLINE / 420))
   [ "$limit" -lt "$left" ] || limit=$left
   if [ "$limit" -ge 5 ]; then
     timeout -k 5 "$limit" "$PYTHON" -m acceptance "$name" "$PARTS" "$RECORDED" >"$PARTS/$name.log" 2>&1 </dev/null

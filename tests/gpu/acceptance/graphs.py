@@ -1,4 +1,4 @@
-"""Compiled code, CUDA graphs and streams: the reports add up, and have the kernels that torch.profiler sees."""
+"""Compiled code and CUDA graphs: the reports add up, and have the kernels that torch.profiler sees."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from acceptance.checks import Part
 from acceptance.machine import Machine, notes
-from acceptance.models import Called, Streams, resnet50
+from acceptance.models import Called, resnet50
 from acceptance.sums import beside_torch, check_report
 
 KNOWN = 0.9  # of the time of compiled code: of kernels that are told
@@ -63,21 +63,10 @@ def check_graph(part: Part, machine: Machine) -> None:
     part.equal("captured graph: its kernels and fills, and eager ones", *launches)
 
 
-def check_streams(part: Part, machine: Machine) -> None:
-    """A fill beside a triad: together they take no less than the device was busy."""
-    model = Streams(machine.device, machine.array_bytes // 4)
-    report = machine.profile("two streams with roofs", model, ceilings=machine.roofs)
-    check_report(part, machine, "two streams", report)
-    beside_torch(part, machine, "two streams", model, report)
-
-
 def run(part: Part, machine: Machine) -> None:
     with part.stage("graph"):
         machine.needs_gpu()
         check_graph(part, machine)
-    with part.stage("streams"):
-        machine.needs_gpu()
-        check_streams(part, machine)
     for mode in ("default", "reduce-overhead"):  # minutes of compiling stand last
         with part.stage(mode):
             machine.needs_gpu()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -81,21 +80,3 @@ class Chain(nn.Module):
         for _ in range(self.length):
             x = x + 1.0
         return x
-
-
-class Streams(nn.Module):
-    """A fill of an array on a stream of its own beside a triad of three on the usual one."""
-
-    def __init__(self, device: str, elements: int) -> None:
-        super().__init__()
-        a, b, c, d = (torch.rand(elements, device=device) for _ in range(4))
-        self.fill = Called(lambda: d.fill_(1.0))
-        self.triad = Called(lambda: torch.add(b, c, alpha=3.0, out=a))
-        self.side = torch.cuda.Stream(device)
-
-    def forward(self) -> None:
-        self.side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.side):
-            self.fill()
-        self.triad()
-        torch.cuda.current_stream().wait_stream(self.side)
