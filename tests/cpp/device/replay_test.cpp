@@ -151,7 +151,7 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
       {changed("8388608", "nan"), "a value is expected here)"},
   };
   for (const auto& [text, problem] : cases) {
-    const std::string message = said<RecordedDataError>([&] { recorded_from_json(text); });
+    const std::string message = said<RecordedDataError>([&text = text] { recorded_from_json(text); });
     EXPECT_TRUE(message.starts_with("the text is no recorded device data: ")) << message;
     EXPECT_TRUE(message.ends_with(problem)) << message;
   }

@@ -80,7 +80,9 @@ void ops_with_kernels(LaunchMarker* marker, int kernels) {
 }
 
 TEST_F(KernelRanges, EachKernelIsCountedWhateverCuptiTakesAtATime) {
-  for (const auto& [kernels, most] : {std::pair(700, 64), std::pair(700, 690), std::pair(1000, 250), {1000, 600}}) {
+  for (const auto& of : {std::pair(700, 64), std::pair(700, 690), std::pair(1000, 250), {1000, 600}}) {
+    const int kernels = of.first;
+    const int most = of.second;
     fake_set("most_ranges", most);
     int runs = 0;
     const CounterTrace trace = count_ranges({.expected_launches = kernels}, [&](LaunchMarker* marker) {

@@ -52,11 +52,12 @@ TEST_F(Failing, WhatFailsLaterIsANote) {
            {"cuptiActivityEnableRuntimeApi", CUPTI_ERROR_UNKNOWN, ""},
            {"cuptiActivityGetNumDroppedRecords", CUPTI_ERROR_UNKNOWN, ""}}) {
     Tracer traced = tracer();
+    const auto fail = [name = function, with = code] { fake_fail(name, with, 0); };
     const DeviceTrace found = trace(traced, [&](LaunchMarker* marker) {
       const Under op(marker, 3);
       kernel();
       fake_launch(FakeLaunch{.name = "lost", .incomplete = 1});
-      fake_fail(function, code, 0);
+      fail();
     });
     EXPECT_SAYS(words, all_notes(found));
     EXPECT_EQ(found.incomplete, std::string(function) == "cuptiActivityFlushAll" ? 0 : 1);
