@@ -9,7 +9,7 @@ from roofprof.figures import fields
 from roofprof.latency.measured import Latency
 from roofprof.latency.sweep import LatencySweep
 from roofprof.manual import explain
-from roofprof.predict.sweep import predict_sweep
+from roofprof.predicted_sweep import predict_sweep
 from roofprof.profiling.imported import from_ncu, from_trace, trace_handler
 from roofprof.profiling.op_costs import Work, op_cost
 from roofprof.profiling.packages import load_package, package_metadata

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from roofprof import manual
 from roofprof.cli.shared import TABLES, CommandError, Commands, print_text
+from roofprof.figures import fields
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -47,9 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "roofprof completion needs shtab: run `pip install shtab`, or take roofprof[completion]"
         ) from None
-    from roofprof.cli import make_parser
-
-    parser = make_parser()
+    parser: argparse.ArgumentParser = arguments.of_all
     for command, action in _actions(parser):
         if action.type is Path or action.dest in _FILES or (command, action.dest) == ("import", "model"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
@@ -62,8 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _words(command: str, option: str) -> list[str]:
     """Return the words for an option without fixed choices: columns, cards; empty for others."""
     if option in {"sort", "columns"}:
-        from roofprof import fields
-
         return list(fields.of("row"))
     if option == "by" and command != "plot":
         return list(TABLES)

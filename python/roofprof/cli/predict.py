@@ -212,7 +212,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         raise CommandError("give --input or --inputs: what a call gets")
     from roofprof.cli.profiling import model_of
     from roofprof.predict.options import roofs_of
-    from roofprof.predict.sweep import predict_sweep
+    from roofprof.predicted_sweep import predict_sweep
 
     roofs = roofs_of(arguments.device)
     made_on_meta = argparse.Namespace(**{**vars(arguments), "device": "meta"})

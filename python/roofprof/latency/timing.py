@@ -16,7 +16,8 @@ from roofprof.latency.clocks import Clock, clock_for
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Limits, Plan, RefusedError
 from roofprof.models.compiled import original
-from roofprof.models.tree import KnownModel, Location, location_of
+from roofprof.models.location import Location, location_of
+from roofprof.models.walk import KnownModel
 from roofprof.render.progress import Progress
 from roofprof.state.snapshot import StateSnapshot
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,10 +22,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree
 
 from roofprof import _C
+from roofprof.models.tree import ModelTree
 from roofprof.state.shared_change import SharedChange
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
 
 KEY = "roofprof"
 """The key of the counts in a package's metadata; csrc/run/profiler/model.cpp reads it too."""

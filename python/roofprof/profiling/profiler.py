@@ -25,16 +25,9 @@ from roofprof.latency.timing import Subject, time_call
 from roofprof.models.compiled import original
 from roofprof.models.exported import runnable
 from roofprof.models.inductor import no_kernels
-from roofprof.models.tree import (
-    KnownModel,
-    Location,
-    ModelTree,
-    changed_facts,
-    location_of,
-    model_tree,
-    notes_on,
-    notes_on_deferred,
-)
+from roofprof.models.location import Location, location_of
+from roofprof.models.tree import ModelTree, changed_facts, notes_on, notes_on_deferred
+from roofprof.models.walk import KnownModel, model_tree
 from roofprof.profiling.op_costs import unused_costs
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
-from roofprof.predict.calibration.least_squares import fitted
-from roofprof.predict.calibration.measured_kernels import MeasuredKernels
+from roofprof.calibration.least_squares import fitted
+from roofprof.calibration.measured_kernels import MeasuredKernels
 
 if TYPE_CHECKING:
     import numpy as np
 
-_DATA = Path(__file__).parents[2] / "data" / "prediction.json"
+_DATA = Path(__file__).parents[1] / "data" / "prediction.json"
 _SPREAD = 0.3  # of the logarithm of a number, which is expected to be that of the device's architecture
 _FEWEST = 8  # shapes of a class that say something about it
 _DOUBTFUL = 0.5  # a median error of what was held out: no device is that far from its architecture
