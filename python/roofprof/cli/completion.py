@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roofprof import manual
+from roofprof.cli.parser import SWEEP
 from roofprof.cli.shared import TABLES, CommandError, Commands, print_text
 from roofprof.figures import fields
 
@@ -16,7 +17,7 @@ _FILES = ("target", "script", "inputs", "loss", "folder")
 
 _CARDS = {
     ("predict", "device"),
-    ("sweep", "device"),
+    (SWEEP, "device"),
     ("import", "device"),
     ("calibrate", "roofs"),
     ("ceilings", "published"),

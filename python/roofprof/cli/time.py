@@ -168,12 +168,12 @@ def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
     """Return the result of ``time``; a model's own error gets the target's name."""
     import torch
 
-    from roofprof.latency.plan import RefusedError
+    from roofprof.errors import TimingError
 
     try:
         with torch.no_grad():
             return time()
-    except (CommandError, RefusedError):
+    except (CommandError, TimingError):
         raise
     except Exception as error:
         raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error
