@@ -329,7 +329,8 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
 void bind_rows(py::module_& module) {
   std::vector<BoundField> fields;
   py::class_<RooflineRow> row(
-      module, "Row", "A module: what it did, with the modules inside. Figures that begin with self_ leave these out.");
+      module, "Row",
+      "A module: what it did, with the modules inside. Figures with self in their names leave these out.");
   bind_fields(row, "row", fields);
   bind_pickle(row);
   row.def("__repr__", repr_of(+[](const RooflineRow& self) {

@@ -38,7 +38,7 @@ class ModuleWhatIf:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(StoredResult):
-    """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
+    """The answers for every module, in the model's order; ``total`` is the whole report's."""
 
     SCHEMA: ClassVar[str] = "roofprof.what_if"
 
