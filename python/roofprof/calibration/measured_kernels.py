@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.render.files import opened
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def of_report(report: Report) -> MeasuredKernels:
     """
     content = report.to_dict()
     if not content["device_timed"] or content["prediction"]:
-        raise ValueError("its times are not those of a GPU's kernels: nothing can be learned of them")
+        raise Error("its times are not those of a GPU's kernels: nothing can be learned of them")
     return _measured(report._compiled, content)
 
 
@@ -85,9 +86,9 @@ def of_table(path: Path) -> MeasuredKernels:
     try:
         measured = _rows_of(path)
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: it is no table in CSV: {error}") from None
+        raise Error(f"{path}: it is no table in CSV: {error}") from None
     if not measured:
-        raise ValueError(f"{path}: no row has a type that a product can be measured in: {', '.join(_DTYPES)}")
+        raise Error(f"{path}: no row has a type that a product can be measured in: {', '.join(_DTYPES)}")
     return products(measured)
 
 
@@ -104,23 +105,23 @@ def _rows_of(path: Path) -> dict[str, dict[tuple[int, int, int], float]]:
         if unit is None:
             lacking.append("seconds (or ms, us)")
         if unit is None or dtype_column is None or lacking:
-            raise ValueError(f"{path}: the table of products lacks the column {', '.join(lacking)}")
+            raise Error(f"{path}: the table of products lacks the column {', '.join(lacking)}")
         for number, line in enumerate(lines, 2):
             try:
                 sizes = (int(line["m"]), int(line["n"]), int(line["k"]))
                 seconds = float(line[unit]) * TIMES[unit]
             except (TypeError, ValueError):
-                raise ValueError(f"{path}: line {number} has a size or a time that is no number") from None
+                raise Error(f"{path}: line {number} has a size or a time that is no number") from None
             if min(sizes) < 1 or not 0 < seconds < float("inf"):
-                raise ValueError(f"{path}: line {number} has a size or a time that is not above 0")
+                raise Error(f"{path}: line {number} has a size or a time that is not above 0")
             if max(sizes) >= _MOST:
-                raise ValueError(f"{path}: line {number} has a size of {_MOST} or more, which no product has")
+                raise Error(f"{path}: line {number} has a size of {_MOST} or more, which no product has")
             name = (line[dtype_column] or "").strip().lower().removeprefix("torch.")
             dtype = _DTYPES.get(name, name)
             if dtype in _DTYPES.values():
                 measured.setdefault(dtype, {})[sizes] = seconds
             if sum(map(len, measured.values())) > _MOST_PRODUCTS:
-                raise ValueError(f"{path}: it has more than {_MOST_PRODUCTS:,} products: give a part of them")
+                raise Error(f"{path}: it has more than {_MOST_PRODUCTS:,} products: give a part of them")
     return measured
 
 
@@ -129,7 +130,7 @@ def _lines_of(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
     while line := text.readline(_LONGEST_LINE):
         number += 1
         if len(line) == _LONGEST_LINE:
-            raise ValueError(f"{path}: line {number} has {_LONGEST_LINE:,} characters or more, which no table has")
+            raise Error(f"{path}: line {number} has {_LONGEST_LINE:,} characters or more, which no table has")
         yield line
 
 

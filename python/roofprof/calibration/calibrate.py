@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
-from roofprof.predict.calibration.least_squares import fitted
-from roofprof.predict.calibration.measured_kernels import MeasuredKernels
+from roofprof.calibration.least_squares import fitted
+from roofprof.calibration.measured_kernels import MeasuredKernels
+from roofprof.errors import Error
 
 if TYPE_CHECKING:
     import numpy as np
 
-_DATA = Path(__file__).parents[2] / "data" / "prediction.json"
+_DATA = Path(__file__).parents[1] / "data" / "prediction.json"
 _SPREAD = 0.3  # of the logarithm of a number, which is expected to be that of the device's architecture
 _FEWEST = 8  # shapes of a class that say something about it
 _DOUBTFUL = 0.5  # a median error of what was held out: no device is that far from its architecture
@@ -75,14 +76,14 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
         raise ImportError("a calibration needs numpy: pip install roofprof[calibrate]") from None
     levels = {level.level for level in roofs.memory}
     if not roofs.facts.compute_capability and ("L3" in levels or (roofs.curve.points and "host link" not in levels)):
-        raise ValueError(
+        raise Error(
             f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs "
             "(roofprof docs prediction#calibration)"
         )
     plain = _with(roofs, {}, [], "")
     classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes)) >= _FEWEST]
     if not classes:
-        raise ValueError(f"no class of ops was measured with {_FEWEST} shapes or more: nothing can be fitted")
+        raise Error(f"no class of ops was measured with {_FEWEST} shapes or more: nothing can be fitted")
     numbers: dict[str, float] = {}
     judged = []
     for kernels in classes:
@@ -96,7 +97,7 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
                 held_out[fold == out] = kernels.predicted(_with(plain, found, [], source))[fold == out]
         before, error = np.abs(unfitted / seconds - 1), np.abs(held_out / seconds - 1)
         if np.median(error) > _DOUBTFUL:
-            raise ValueError(_doubtful(f"half of the {kernels.name} kernels are off by {np.median(error):.0%}", roofs))
+            raise Error(_doubtful(f"half of the {kernels.name} kernels are off by {np.median(error):.0%}", roofs))
         if np.median(error) < np.median(before):
             numbers = _fit(plain, kernels, np.full(len(seconds), True), numbers)
             low, high = np.quantile(seconds / held_out, (0.1, 0.9))
@@ -115,7 +116,7 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
             }
         )
     if not numbers:
-        raise ValueError("no fit predicts shapes that were held out better than the prediction does without one")
+        raise Error("no fit predicts shapes that were held out better than the prediction does without one")
     return _with(roofs, numbers, judged, source)
 
 
@@ -153,7 +154,7 @@ def _fit(
     found = fitted(predicted, kernels.seconds[chosen], priors)
     for name, value, (expected, _) in zip(names, found, priors, strict=True):
         if not 1 / _FURTHEST < value / expected < _FURTHEST:
-            raise ValueError(_doubtful(f"{name} would be {value:g} in place of {expected:g}", roofs))
+            raise Error(_doubtful(f"{name} would be {value:g} in place of {expected:g}", roofs))
     return {**known, **dict(zip(names, found, strict=True))}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.latency.batches import arguments_of
 from roofprof.latency.sweep import knee_index, knee_text
@@ -153,9 +154,9 @@ def predict_sweep(
     sizes = _sizes("batches", batches)
     lengths: Sequence[int | None] = _sizes("sequences", sequences) or [None]
     if not sizes:
-        raise ValueError("batches must have one size or more")
+        raise Error("batches must have one size or more")
     if lengths != [None] and _parameters_of(inputs) == 1:
-        raise ValueError("inputs must take a batch and a sequence length where sequences are given")
+        raise Error("inputs must take a batch and a sequence length where sequences are given")
     roofs = roofs_of(device)
     points = []
     for length in lengths:
@@ -179,7 +180,7 @@ def _sizes(name: str, values: Iterable[int]) -> list[int]:
     sizes = list(values)
     wrong = [size for size in sizes if isinstance(size, bool) or not isinstance(size, int) or size < 1]
     if wrong:
-        raise ValueError(f"{name} are whole numbers of 1 or more, not {wrong[0]!r}")
+        raise Error(f"{name} are whole numbers of 1 or more, not {wrong[0]!r}")
     return sorted(dict.fromkeys(sizes))
 
 
