@@ -184,11 +184,8 @@ Said say_optimizer_op_by_op(const FindingCase& where, const NamedFigures& figure
 
 // ---- casts
 
-// Returns whether the shapes are two of the same sizes: "4096x512, 4096x512".
-bool are_two_alike(std::string_view shapes) {
-  constexpr std::string_view kBetween = ", ";
-  const auto end = shapes.find(kBetween);
-  return end != std::string_view::npos && shapes.substr(0, end) == shapes.substr(end + kBetween.size());
+bool are_two_alike(const OpShapes& shapes) {
+  return shapes.tensors.size() == 2 && shapes.tensors[0] == shapes.tensors[1];
 }
 
 // Reads elements of one size and writes as many of another one. A copy that broadcasts also writes other bytes than it

@@ -129,6 +129,10 @@ void write_value(JsonWriter& json, const Value& value) {
     json.write(value.text());
   } else if constexpr (HasMerged<Value>) {
     if (value.merged() != nullptr) write_value(json, *value.merged());
+  } else if constexpr (std::same_as<Value, OpShapes>) {
+    value.others ? json.write_null() : json.write(value.tensors);
+  } else if constexpr (std::same_as<Value, std::vector<Shape>>) {
+    json.write(value);
   } else if constexpr (std::is_enum_v<Value>) {
     json.write(names_of_enum<Value>.at(static_cast<std::size_t>(value)));
   } else if constexpr (std::same_as<Value, Environment>) {
@@ -205,6 +209,20 @@ inline void read_environment(JsonReader& json, Environment& to) {
   }
 }
 
+// Reads lists of sizes; null where distinct ones were too many to keep apart. Files of schema version 5 have a text.
+inline void read_op_shapes(JsonReader& json, OpShapes& to) {
+  to = {};
+  if (json.is_text()) {
+    auto shapes = shapes_in_text(json.text());
+    if (!shapes) json.refuse("is no list of sizes");
+    to = *std::move(shapes);
+  } else if (json.null()) {
+    to.others = true;
+  } else {
+    read_value(json, to.tensors);
+  }
+}
+
 template <class Row>
 void read_table(JsonReader& json, std::vector<Row>& to) {
   std::vector<std::string> columns;
@@ -246,6 +264,8 @@ void read_value(JsonReader& json, Value& to) {
     MergedRanks merged;
     read_members(json, merged);
     if (!merged.ranks.empty()) to.set(std::move(merged));
+  } else if constexpr (std::same_as<Value, OpShapes>) {
+    read_op_shapes(json, to);
   } else if constexpr (std::is_enum_v<Value>) {
     const std::string name = json.text();
     const std::size_t found = index_in(names_of_enum<Value>, name);
