@@ -169,6 +169,24 @@ def test_json_gives_it_back(predicted, tmp_path):
     assert read.total.time_high == predicted.total.time_high
 
 
+def test_the_options_are_data_in_json(predicted):
+    assert predicted.to_dict()["prediction"] == {
+        "mode": "compiled",
+        "precision": "fp16",
+        "batch": 8,
+        "bandwidth": 2.0,
+    }
+    without = counted(mlp, 4, 64)
+    assert without.predict("RTX 4090").to_dict()["prediction"] == {"mode": "eager"}
+    assert "prediction" not in without.to_dict()
+
+
+def test_options_in_words_are_refused(predicted):
+    of_earlier = predicted.to_dict() | {"schema_version": 5, "prediction": "in fp16, batch 8"}
+    with pytest.raises(ValueError, match="'prediction' is in words, as an earlier roofprof wrote it: predict again"):
+        roofprof.Report.from_dict(of_earlier)
+
+
 def test_the_options_are_named(predicted):
     for words in ("in fp16", "batch 8", "compiled", "2 x its bandwidth"):
         assert words in predicted.prediction
