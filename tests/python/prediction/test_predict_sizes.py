@@ -174,6 +174,7 @@ def test_the_options_are_data_in_json(predicted):
         "mode": "compiled",
         "precision": "fp16",
         "batch": 8,
+        "autocast": "fp16",
         "bandwidth": 2.0,
     }
     without = counted(mlp, 4, 64)
