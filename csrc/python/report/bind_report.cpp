@@ -223,7 +223,7 @@ std::optional<AnyDict> events_of(const Report& report) {
   for (const auto& region : data.regions) regions.append(region.name);
   py::list ops;
   for (const auto& op : data.ops) {
-    ops.append(py::make_tuple(op.shapes, std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
+    ops.append(py::make_tuple(shapes_text(op.shapes), std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
   }
   AnyDict events;
   events["names"] = data.events.names;
