@@ -26,7 +26,7 @@ highlight_language = "none"  # blocks without a language are shells and tables
 myst_heading_anchors = 4  # [text](page.md#heading), as README's readers follow it
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {"members": True, "undoc-members": True}
 nitpick_ignore_regex = [
     ("py:class", ".*"),  # types in signatures: torch's, and those that have no page
     ("py:mod", r".*\._\w+"),  # modules that are not public
@@ -51,7 +51,9 @@ def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _opt
     """Turn lines `name: meaning`, continued by an indent, into a list of arguments, as docstrings have them."""
     made: list[str] = []
     in_list = False
-    for line in lines:
+    for text in lines:
+        # Of a figure it is what the legend of tables says, without marks.
+        line = text.replace("*", r"\*") if text.startswith('Column "') else text
         argument = re.match(r"([\w*]+(?:, [\w*]+)*): +(.*)", line)
         if argument and (in_list or not made or not made[-1]):
             in_list = True

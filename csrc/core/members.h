@@ -2,6 +2,7 @@
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -87,6 +88,12 @@ ROOFPROF_MEMBERS(ModuleOverRanks, ALWAYS(module, time))
 ROOFPROF_MEMBERS(KeptReport, ALWAYS(rank, json))
 ROOFPROF_MEMBERS(MergedRanks, ALWAYS(ranks), UNLESS_DEFAULT(missing, total), ALWAYS(modules), UNLESS_DEFAULT(kept))
 
+// ---- of another device
+
+ROOFPROF_MEMBERS(Predicted, ALWAYS(mode),
+                 UNLESS_DEFAULT(precision, batch, counted_under_autocast, autocast, channels_last, host_seconds,
+                                bandwidth, peak, ranks, parallel))
+
 // ---- roofs
 
 ROOFPROF_MEMBERS(Provenance, ALWAYS(source, method, date, spread))
@@ -112,7 +119,7 @@ ROOFPROF_MEMBERS(AfterSteps, ALWAYS(wall_ns, work))
 ROOFPROF_MEMBERS(Runs, ALWAYS(total_ns, chosen, bare_ns, warmup, steps),
                  UNLESS_DEFAULT(step_ns, after_steps, beside_others))
 
-// The keys that say of which kind a profile is: texts, empty where it is of another kind, and a struct that is left out
+// The keys that say of which kind a profile is: texts, empty where it is of another kind, and structs that are left out
 // there. `Kind` is const where they are written. clang 14 needs the guides.
 template <class Kind>
 struct TextKey {
@@ -127,42 +134,30 @@ struct TextKey {
 };
 template <class Kind>
 TextKey(Kind&) -> TextKey<Kind>;
-template <class Kind>
-struct PredictionKey {
+template <class Struct, class Kind>
+struct KindKey {
   Kind& kind;
-  std::string text() const {
-    const auto* predicted = std::get_if<Predicted>(&kind);
-    return predicted == nullptr ? "" : words_of(*predicted);
-  }
-  void set(const std::string& text) const { replace_kind(kind, options_in_words(text)); }
-  bool operator==(const PredictionKey& other) const { return text() == other.text(); }
-};
-template <class Kind>
-PredictionKey(Kind&) -> PredictionKey<Kind>;
-template <class Kind>
-struct MergedKey {
-  Kind& kind;
-  const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
-  void set(MergedRanks merged) const { replace_kind(kind, std::move(merged)); }
-  bool operator==(const MergedKey& other) const {
-    return merged() == nullptr || other.merged() == nullptr ? merged() == other.merged() : *merged() == *other.merged();
+  const Struct* get() const { return std::get_if<Struct>(&kind); }
+  void set(Struct of_kind) const { replace_kind(kind, std::move(of_kind)); }
+  bool operator==(const KindKey& other) const {
+    return get() == nullptr || other.get() == nullptr ? get() == other.get() : *get() == *other.get();
   }
 };
-template <class Kind>
-MergedKey(Kind&) -> MergedKey<Kind>;
+template <class Struct>
+inline constexpr auto kKindKey =
+    [](auto& data) { return KindKey<Struct, std::remove_reference_t<decltype((data.kind))>>{data.kind}; };
 
 inline constexpr auto kWithinKey = [](auto& data) { return TextKey{data.part}; };
 inline constexpr auto kImportedKey = [](auto& data) { return TextKey{data.imported}; };
-inline constexpr auto kPredictionKey = [](auto& data) { return PredictionKey{data.kind}; };
-inline constexpr auto kMergedKey = [](auto& data) { return MergedKey{data.kind}; };
 
 ROOFPROF_MEMBERS(ProfileData, ALWAYS(model, device), visit("scope", &ProfileData::mode, Written::always),
                  visit("within", kWithinKey, Written::unless_default),
                  visit("imported", kImportedKey, Written::unless_default),
-                 visit("prediction", kPredictionKey, Written::unless_default), ALWAYS(partial),
+                 visit("prediction", kKindKey<Predicted>, Written::unless_default), ALWAYS(partial),
                  UNLESS_DEFAULT(bypass_sought, common_error, crossings_known), ALWAYS(device_timed, busy_ns),
                  UNLESS_DEFAULT(idle_before_ns, idle_after_ns, idle_basis, observing_ns), ALWAYS(compute_capability),
-                 UNLESS_DEFAULT(peak_memory, collectives), visit("merged", kMergedKey, Written::unless_default),
+                 UNLESS_DEFAULT(peak_memory, collectives),
+                 visit("merged", kKindKey<MergedRanks>, Written::unless_default),
                  ALWAYS(counter_ranges, counter_passes, environment, ceilings, runs, unobserved, dropped_records,
                         unattributed_kernels, notes),
                  visit("region_paths", &ProfileData::regions, Written::unless_default), UNLESS_DEFAULT(token_calls),

@@ -16,12 +16,13 @@
 #include "core/note_codes.h"
 #include "core/profile_kind.h"
 #include "core/reuse.h"
+#include "core/shapes.h"
 #include "roofprof/report.h"
 
 namespace roofprof {
 
 // The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
-inline constexpr std::int64_t kReportSchemaVersion = 5;
+inline constexpr std::int64_t kReportSchemaVersion = 6;
 
 // The op of a compiled region's code: its time, and its calls.
 inline constexpr std::string_view kCompiledRegion = "compiled region";
@@ -137,7 +138,7 @@ struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"
   Owner owner;
   DType dtype = DType::other;  // compute dtype: the first tensor input's
-  std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  OpShapes shapes;
   bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
   Work work;                            // of all calls together

@@ -10,8 +10,10 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/memory/allocations.h"
+#include "observe/memory/boundary_log.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
+#include "observe/operators/leave_results.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/operands.h"
 #include "observe/operators/tensor_format.h"
@@ -36,10 +38,10 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   running.op = code;
   running.key = {.op = running.op, .owner = state.now()};
   running.described = false;
-  running.logged = state.logs_traffic();
-  running.event = state.next_event();
-  running.operands_before = state.operands.size();
-  state.mark(running);
+  running.logged = state.lent.logs_traffic();
+  running.event = state.lent.next_event();
+  running.operands_before = state.traffic.operands.size();
+  if (state.marks.wanted()) running.mark = state.marks.push(running.key, LaunchLevel::op, running.event);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
@@ -50,16 +52,25 @@ struct InputsRead {
   DispatchPath dispatch_path;
   std::unique_ptr<ops::OpCall> inputs;  // where these are seen for the first time
   bool described = true;
+  bool tells_results = false;
+  BucketTable::Index bucket = BucketTable::kNone;
 };
 
-// Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
-// ends.
+// Hashes the inputs, and finds the bucket if these are all that it takes. Else it keeps what the cost will read of
+// them, where it is not known yet: they are gone when the op ends.
 InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
   InputsRead read;
   try {
-    const auto signature = signature_of(*key.op, inputs, state.reads_by(key));
+    const auto signature = signature_of(*key.op, inputs, state.lent.reads_by(key));
     read.signature = signature.hash;
     read.dispatch_path = signature.dispatch_path;
+    read.tells_results = signature.tells_results;
+    if (read.tells_results) {
+      read.bucket =
+          state.lent.table->find({key.op, key.owner, /*without_data=*/false, without_results(read.signature)});
+      if (read.bucket != BucketTable::kNone) [[likely]]
+        return read;
+    }
     if (state.lent.table->knows_inputs(*key.op, read.signature)) [[likely]]
       return read;
     read.inputs = std::make_unique<ops::OpCall>(describe_inputs(*key.op, inputs));
@@ -70,6 +81,24 @@ InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inpu
     state.lent.table->failures.try_emplace(key.op->name, error.what());
   }
   return read;
+}
+
+// Reads the inputs of an op that needs no signature.
+InputsRead read_path(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
+  InputsRead read;
+  read.dispatch_path = dispatch_path_of(*key.op, inputs, state.lent.reads_by(key));
+  read.described = key.op->kind != OpKind::compiled;
+  read.tells_results = key.op->kind == OpKind::view && !read.dispatch_path.wrapped && !read.dispatch_path.fake;
+  if (read.tells_results) read.bucket = state.lent.table->find(key);
+  return read;
+}
+
+// Returns whether something reads the results of an op that starts.
+bool needs_results(const ThreadState& state, const RunningOp& running) {
+  const OpInfo& op = *running.op;
+  if (running.logged || state.lent.memory || op.communicates || (op.evidence & ~kViewMade) != 0) return true;
+  if (op.ends_norm && state.norm) return true;
+  return op.kind != OpKind::transparent && running.bucket == BucketTable::kNone;
 }
 
 // Returns whether what is dispatched now is part of the work of the op that runs.
@@ -122,6 +151,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     if (outer.op->collective && outer.collective.group < 0) {
       begin_collective(*state.lent.collectives, fn, outer.collective, outer.start);
     }
+    if (!outer.watched && !outer.op->collective) leave_results(fn);
     return;
   }
   if (state.lent.collectives->wants_poll()) state.lent.collectives->poll(now_ticks());
@@ -143,24 +173,15 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     state.frames.back().token = &fn;
     if (state.norm) state.norm->ends_with = &fn;
   }
-  InputsRead read;
-  if (op->kind == OpKind::counted) {
-    read = read_inputs(state, inputs, key);
-    key.signature = read.signature;
-  } else {
-    read.dispatch_path = dispatch_path_of(*op, inputs, state.reads_by(key));
-    read.described = op->kind != OpKind::compiled;
-  }
+  InputsRead read = op->kind == OpKind::counted ? read_inputs(state, inputs, key) : read_path(state, inputs, key);
+  key.signature = read.signature;
   const bool watched = state.lent.memory &&
                        tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(key.owner, owner.has_value()));
   key.without_data = read.dispatch_path.fake;
   const auto decision = decide(state, *op, read.dispatch_path, watched);
-  const auto operands_before = state.operands.size();
-  const bool logged = state.logs_traffic();
-  if (logged && op->kind == OpKind::counted) {
-    add_inputs(*op, fn, state.operands);
-    state.place_operands(operands_before);
-  }
+  const auto operands_before = state.traffic.operands.size();
+  const bool logged = state.lent.logs_traffic();
+  if (logged && op->kind == OpKind::counted) state.traffic.add_inputs(state.lent, *op, fn);
 
   auto& running = state.ops.emplace_back();
   running.record = &fn;
@@ -174,12 +195,17 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.exceptions = state.exceptions.count();
   running.inputs = std::move(read.inputs);
   running.described = read.described;
+  running.tells_results = read.tells_results;
+  running.bucket = read.bucket;
   running.logged = logged;
   running.watched = watched;
-  running.event = state.next_event();
+  running.event = state.lent.next_event();
   running.operands_before = operands_before;
   if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
-  if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) state.mark(running);
+  if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) {
+    running.mark = state.marks.push(running.key, LaunchLevel::op, running.event);
+  }
+  if (!needs_results(state, running)) leave_results(fn);
   if (decision.muted) at::enableRecordFunction(false);
   running.start = now_ticks();
 }
@@ -213,14 +239,24 @@ Verdict verdict_on(const ThreadState& state, const RunningOp& running) {
   return verdict(*running.op, running.dispatch_path, end, running.inside);
 }
 
+// Adds to the key of an op that ends what its results say.
+void complete_key(BucketKey& key, const RunningOp& running, c10::ArrayRef<c10::IValue> results) {
+  const bool counted = running.op->kind == OpKind::counted;
+  if (running.tells_results) {
+    if (counted) key.signature = without_results(key.signature);
+    return;
+  }
+  if (counted) key.signature = with_results(key.signature, results);
+  key.without_data = key.without_data || hold_no_data(results);
+}
+
 // Returns the bucket of an op that ends, if the table knows one by its key.
 BucketTable::Index known_bucket(const BucketTable& table, const at::RecordFunction& record, const RunningOp& running) {
-  if (!running.described) return BucketTable::kNone;
+  if (running.bucket != BucketTable::kNone || !running.described) return running.bucket;
   auto key = running.key;
   const auto results = results_of(record, *running.op);
   try {
-    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
-    key.without_data = key.without_data || hold_no_data(results);
+    complete_key(key, running, results);
   } catch (const std::exception&) {
     return BucketTable::kNone;  // new_bucket() tells why
   }
@@ -239,8 +275,7 @@ BucketTable::Index new_bucket(BucketTable& table, const at::RecordFunction& reco
     const auto inputs = std::move(running.inputs);
     const auto results = results_of(record, op);
     try {
-      if (op.kind == OpKind::counted) key.signature = with_results(key.signature, results);
-      key.without_data = key.without_data || hold_no_data(results);
+      complete_key(key, running, results);
       // Inputs of the same signature read alike, so those of an earlier call will do.
       const ops::OpCall* known = table.inputs_of(op, of_inputs.signature);
       ops::OpCall call = inputs ? *inputs : known != nullptr ? *known : ops::OpCall{};
@@ -267,8 +302,8 @@ void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& runni
   // What was counted inside has its own buckets.
   state.count(index, ticks - running.inner_ticks, work, 1, left_out);
   running.inner_ticks = ticks;
-  state.keep_op(running, index, now);
-  if (running.logged) state.note_traffic(fn, running, index, work);
+  keep_op(state.lent, running, index, now);
+  if (running.logged) state.traffic.note(state.lent, fn, running, index, work);
   if (running.collective.group >= 0) {
     state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
   } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
@@ -286,7 +321,10 @@ void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& runni
     running.inside.evidence = 0;
   }
   if (running.inside.any()) state.bypass.evidence |= kWorkSeen;
-  if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
+  if (running.inside.operations) {
+    auto& seen = state.session->seen;
+    (running.dispatch_path.fake ? seen.computed_without_data : seen.computed_with_data).set();
+  }
 }
 
 // Does the same where the bucket is not known. Returns false where the thread's ops are gone: code that ran meanwhile
@@ -324,10 +362,10 @@ void end_op(ThreadState& state, const at::RecordFunction& fn, std::size_t depth,
       return;
     }
   } else if (found == Verdict::look_through) {
-    state.keep_transparent(ending, now);
+    keep_transparent(state.lent, ending, now);
   }
   const auto& running = state.ops[depth];
-  if (state.operands.size() > running.operands_before) state.operands.resize(running.operands_before);
+  if (state.traffic.operands.size() > running.operands_before) state.traffic.operands.resize(running.operands_before);
   state.bypass.evidence |= op.evidence;
   if ((op.evidence & (kReadOut | kBroughtIn)) != 0) hand_over(state, fn, op, depth);
   if (depth == 0) return;
@@ -436,6 +474,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   } else if (!state.frames.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
   } else {
+    leave_results(fn);
     note_elsewhere(fn);
   }
   if (state.graph.is_open()) state.graph.begin_range(fn);

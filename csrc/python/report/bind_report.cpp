@@ -223,7 +223,7 @@ std::optional<AnyDict> events_of(const Report& report) {
   for (const auto& region : data.regions) regions.append(region.name);
   py::list ops;
   for (const auto& op : data.ops) {
-    ops.append(py::make_tuple(op.shapes, std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
+    ops.append(py::make_tuple(shapes_text(op.shapes), std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
   }
   AnyDict events;
   events["names"] = data.events.names;
@@ -388,6 +388,12 @@ void bind_report(py::module_& module) {
            })
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
+      .def(
+          "__eq__",
+          [](const Report& self, const Report& other) {
+            return &self.data() == &other.data() || self.data() == other.data();
+          },
+          py::is_operator())
       .def(py::pickle([](const Report& self) { return self.to_json(); },
                       [](const std::string& text) { return Report::from_json_text(text); }));
 }

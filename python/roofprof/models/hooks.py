@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch._library import custom_ops
@@ -20,10 +20,8 @@ from torch.utils.hooks import RemovableHandle
 
 from roofprof import _C
 from roofprof.models.short_calls import calls_are_torchs_own
+from roofprof.models.token_calls import TokenCalls
 from roofprof.state.shared_change import SharedChange
-
-if TYPE_CHECKING:
-    from roofprof.models.token_calls import TokenCalls
 
 
 def _start_for(call: _C.OwnCall, thread: threading.Thread, start: Callable[[threading.Thread], None]) -> None:
@@ -298,16 +296,22 @@ def through_the_dispatcher() -> Iterator[None]:
     if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
         yield
         return
-    definitions = [reference() for reference in custom_ops.OPDEFS.valuerefs()]
-    overloads: list[Any] = [each._opoverload for each in definitions if each is not None]
-    shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
+    overload: Any
+    shortcuts = [  # more than a hundred in torch itself
+        (overload, dispatcher, overload._op)
+        for reference in custom_ops.OPDEFS.valuerefs()
+        if (definition := reference()) is not None
+        and (dispatcher := (overload := definition._opoverload)._pyobj_dispatcher) is not None
+    ]
     try:
-        for overload, *_ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
-            overload._pyobj_dispatcher, overload._op = None, overload._cpp_dispatch_handle
+        for overload, _, _ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
+            overload._pyobj_dispatcher = None
+            overload._op = overload._cpp_dispatch_handle
         yield
     finally:
         for overload, dispatcher, call in shortcuts:
-            overload._pyobj_dispatcher, overload._op = dispatcher, call
+            overload._pyobj_dispatcher = dispatcher
+            overload._op = call
 
 
 # The most frames of roofprof and of torch's hooks, apart from those that each call of a module has.

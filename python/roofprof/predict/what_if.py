@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
 from roofprof.render.results import StoredResult
@@ -37,7 +38,7 @@ class ModuleWhatIf:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(StoredResult):
-    """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
+    """The answers for every module, in the model's order; ``total`` is the whole report's."""
 
     SCHEMA: ClassVar[str] = "roofprof.what_if"
 
@@ -61,7 +62,7 @@ class WhatIf(StoredResult):
         shown = [module for module in self.modules if module.depth <= deepest]
         document = _report.Document()
         head = f"what would help {self.model} on {self.device}: time saved, of {_time(self.total.time)} predicted"
-        document.add_paragraph("roofprof", f"{head} ({self.prediction})")
+        document.add_title(f"{head} ({self.prediction})")
         column, last = _report.TableColumn, len(self.questions)
         columns = [column("module", left=True, min_width=12), column("time"), column("AI", drop_rank=last + 2)]
         columns += [column("I_max", drop_rank=last + 1), column("bound", left=True)]
@@ -159,7 +160,7 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
         {"mode": "compiled", "compiled": False},
     )
     if batch is not None and batch < 1:
-        raise ValueError(f"batch must be 1 or more, not {batch}")
+        raise Error(f"batch must be 1 or more, not {batch}")
     wanted = batch or (2 * counted if counted else None)
     if wanted is None:
         not_asked["batch"] = "the batch that was counted is not known: say batch="

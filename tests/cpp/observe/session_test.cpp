@@ -44,9 +44,29 @@ TEST(Session, KeepsShapesApartAndSumsCalls) {
     at::add(large, large);
   });
   std::map<std::string, std::int64_t> calls;
-  for (const auto& op : pass.ops) calls[op.shapes] += op.calls;
+  for (const auto& op : pass.ops) calls[shapes_text(op.shapes)] += op.calls;
   EXPECT_EQ(calls, (std::map<std::string, std::int64_t>{{"10, 10", 3}, {"20, 20", 1}}));
   EXPECT_EQ(total_work(pass).flops(), 3 * 10 + 20);
+}
+
+TEST(Session, KeepsTheSizesOfEveryTensor) {
+  const auto x = at::rand({8, 4});
+  const std::vector<at::Tensor> list(40, at::rand({2, 3}));
+  const auto nested = at::_nested_tensor_from_tensor_list({at::rand({2, 3}), at::rand({4, 3})});
+  const auto sparse = at::ones({3, 5}).to_sparse();
+  const auto pass = observe_in_model([&] {
+    at::where(x > 0, x, at::zeros({}));
+    at::cat(list);
+    at::relu(nested);
+    at::neg(sparse);
+    at::rand({7});
+  });
+  const auto taken_by = [&](const std::string& op) { return find(pass, op)->shapes; };
+  EXPECT_EQ(taken_by("aten::where"), (OpShapes{{{8, 4}, {8, 4}, {}}}));
+  EXPECT_EQ(taken_by("aten::cat"), (OpShapes{std::vector<Shape>(40, {2, 3})}));
+  EXPECT_EQ(taken_by("aten::relu"), (OpShapes{{{2, kUnknownSize, 3}}}));
+  EXPECT_EQ(taken_by("aten::neg"), (OpShapes{{{3, 5}}}));
+  EXPECT_EQ(taken_by("aten::rand"), OpShapes());
 }
 
 TEST(Session, ReadsARepeatedInputOnce) {
@@ -111,13 +131,13 @@ TEST(Session, AClosureStandsOutsideOfTheStepThatRunsIt) {
   int optimizer = 0;
   int closure = 0;
   session->start(kOutside);
-  session->enter_optimizer(&optimizer);
+  session->frames.enter_optimizer(&optimizer);
   at::neg(tensor);
-  session->enter_closure(&closure);
+  session->frames.enter_closure(&closure);
   at::exp(tensor);
-  session->leave(&closure);
+  session->frames.leave(&closure);
   at::neg(tensor);
-  session->leave(&optimizer);
+  session->frames.leave(&optimizer);
   const auto pass = session->stop();
   EXPECT_EQ(find(pass, "aten::neg", kOptimizer, Phase::optimizer)->calls, 2);
   EXPECT_EQ(find(pass, "aten::exp", kOutside, Phase::forward)->calls, 1);
@@ -130,12 +150,12 @@ TEST(Session, PutsBackwardWhereItsForwardRan) {
   constexpr ModuleId kSecond = 4;
   auto session = std::make_shared<Session>();
   session->start(kOutside);
-  session->enter(kFirst, &weight);
+  session->frames.enter(kFirst, &weight);
   auto hidden = at::linear(input, weight);
-  session->leave(&weight);
-  session->enter(kSecond, &weight);
+  session->frames.leave(&weight);
+  session->frames.enter(kSecond, &weight);
   auto output = at::sigmoid(hidden);
-  session->leave(&weight);
+  session->frames.leave(&weight);
   output.sum().backward();
   const auto pass = session->stop();
 
@@ -152,9 +172,9 @@ TEST(Session, FollowsThreadsWithAnOpenScopeOnly) {
   session->start(kOutside);
   std::thread stranger([&] { at::add(tensor, tensor); });
   std::thread replica([&] {
-    session->enter(kModel, &tensor);
+    session->frames.enter(kModel, &tensor);
     at::mul(tensor, tensor);
-    session->leave(&tensor);
+    session->frames.leave(&tensor);
   });
   stranger.join();
   replica.join();
@@ -170,9 +190,9 @@ TEST(Session, ManyShortThreadsAddUp) {
   session->start(kOutside);
   for (int i = 0; i < 300; ++i) {
     std::thread([&] {
-      session->enter(kModel, &tensor);
+      session->frames.enter(kModel, &tensor);
       at::add(tensor, tensor);
-      session->leave(&tensor);
+      session->frames.leave(&tensor);
     }).join();
   }
   EXPECT_EQ(total_work(session->stop()).flops(), 300 * 10);
@@ -183,10 +203,10 @@ TEST(Session, ClosesWhatAnExceptionLeftOpen) {
   int outer = 0;
   int inner = 0;
   session->start(kOutside);
-  session->enter(3, &outer);
-  session->enter(4, &inner);
+  session->frames.enter(3, &outer);
+  session->frames.enter(4, &inner);
   EXPECT_THROW(at::add(at::rand({2}), at::rand({3})), c10::Error);
-  EXPECT_EQ(session->leave(&outer), 3);
+  EXPECT_EQ(session->frames.leave(&outer), 3);
   at::neg(at::rand({5}));
   const auto pass = session->stop();
   EXPECT_NE(find(pass, "aten::neg", kOutside), nullptr);
@@ -249,10 +269,10 @@ TEST(Session, TimesScopesAndOpsConsistently) {
   auto session = std::make_shared<Session>();
   int token = 0;
   session->start(kOutside);
-  session->enter(kModel, &token);
+  session->frames.enter(kModel, &token);
   const auto tensor = at::rand({1 << 16});
   for (int i = 0; i < 20; ++i) at::exp(tensor);
-  session->leave(&token);
+  session->frames.leave(&token);
   const auto pass = session->stop();
   std::int64_t scopes = 0;
   std::int64_t in_model = 0;
