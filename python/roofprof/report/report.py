@@ -310,10 +310,10 @@ class Report(WritesTraces, Predicts):
         """Return the table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory" or keys
-        of :meth:`group`, "op" or "op, phase"; width in characters; limit: most rows shown, 0 for all; legend: whether
-        to say what the columns mean; expand: show each of several equal siblings, in place of one line for all. Raises
-        ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
+        those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory", or keys
+        of :meth:`group` in one text, "op, phase"; width in characters; limit: most rows shown, 0 for all; legend:
+        whether to say what the columns mean; expand: show each of several equal siblings, in place of one line for all.
+        Raises ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
         """
         columns = _checked_options(depth, sort, columns, by, limit)
         return self._compiled.table(depth, sort, columns, by, width, limit, legend, expand=expand)
