@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/phrases.h"
+#include "core/profile.h"
 
 namespace roofprof {
 namespace {
@@ -120,11 +121,8 @@ Predicted options_in_words(std::string_view words) {
   }
 }
 
-void replace_kind(ProfileKind& of_one_run, ProfileKind kind) {
-  if (!std::holds_alternative<OneRun>(of_one_run)) {
-    throw std::invalid_argument("a profile is predicted or merged, and this has both 'prediction' and 'merged'");
-  }
-  of_one_run = std::move(kind);
+bool KeptReport::operator==(const KeptReport& other) const {
+  return rank == other.rank && (report == other.report || (report && other.report && *report == *other.report));
 }
 
 }  // namespace roofprof

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "kineto/trace.h"
 
 namespace roofprof::kineto {

@@ -11,7 +11,7 @@
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/writer.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "report/units.h"
 
 namespace roofprof {

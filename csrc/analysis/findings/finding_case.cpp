@@ -161,12 +161,12 @@ double call_ns(const FindingCase& where) {
 }
 
 bool is_in_module(const FindingCase& where, const OpBucket& bucket) {
-  return where.data->modules[index_of(bucket.owner.module)].path == *where.ops->module;
+  return where.data->tree.modules[index_of(bucket.owner.module)].path == *where.ops->module;
 }
 
 std::optional<double> ridge_of(const FindingCase& where) {
-  const auto* peak = where.data->ceilings.compute_for(where.bucket->dtype);
-  const auto memory = memory_roof(*where.bucket, where.data->ceilings);
+  const auto* peak = where.data->roofs.compute_for(where.bucket->dtype);
+  const auto memory = memory_roof(*where.bucket, where.data->roofs);
   if (peak == nullptr || !memory) return std::nullopt;
   return peak->operations_per_second / memory->bytes_per_second;
 }
@@ -191,7 +191,7 @@ std::optional<ConvolutionSizes> convolution(const FindingCase& where) {
   return where.bucket == nullptr ? std::nullopt : convolution_sizes(*where.bucket);
 }
 
-bool ran_on_cpu(const FindingCase& where) { return !where.data->device_timed && where.data->device.starts_with("cpu"); }
+bool ran_on_cpu(const FindingCase& where) { return !where.data->device && where.data->run.device.starts_with("cpu"); }
 
 bool wants_channels_last(const FindingCase& where) {
   return where.bucket != nullptr && where.bucket->channels_first && ran_on_cpu(where) &&
@@ -199,25 +199,25 @@ bool wants_channels_last(const FindingCase& where) {
          of_roof(where) < kNearRoof;
 }
 
-double observing_share(const ProfileData& data) {
+double observing_share(const Profile& data) {
   // On a device it is idle time, of which gainable_idle_ns() leaves it out.
-  const double overhead = data.device_timed ? 0 : observer_overhead(data.runs).value_or(0);
+  const double overhead = data.device ? 0 : observer_overhead(data.run.runs).value_or(0);
   return overhead / (1 + overhead);
 }
 
 bool may_change_type(std::string_view op) { return op == "aten::_to_copy" || op == "aten::to" || op == "aten::copy_"; }
 
-bool takes_one_tensor(const ProfileData& data) { return data.modules[kModel].input_shapes.size() == 1; }
+bool takes_one_tensor(const Profile& data) { return data.tree.modules[kModel].input_shapes.size() == 1; }
 
-bool ran_compiled(const ProfileData& data) {
-  return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
-         std::ranges::any_of(data.ops, [](const OpBucket& op) {
+bool ran_compiled(const Profile& data) {
+  return std::ranges::any_of(data.tree.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
+         std::ranges::any_of(data.counts.ops, [](const OpBucket& op) {
            return is_compiled_code(op.op) || op.op.starts_with("triton_");  // Inductor's kernels, as traces name them
          });
 }
 
-bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought && !data.imported; }
+bool is_of_cpp(const Profile& data) { return !data.run.bypass_sought && !data.origin.imported; }
 
-bool may_compile(const ProfileData& data) { return !is_of_cpp(data) && !ran_compiled(data); }
+bool may_compile(const Profile& data) { return !is_of_cpp(data) && !ran_compiled(data); }
 
 }  // namespace roofprof::cases

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "analysis/findings/finding_rules.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -87,18 +87,18 @@ std::optional<NamedFigures> under_the_ridge(const FindingCase& where);
 std::string under_the_ridge_text(const NamedFigures& figures);
 std::optional<ConvolutionSizes> convolution(const FindingCase& where);
 bool ran_on_cpu(const FindingCase& where);
-bool ran_compiled(const ProfileData& data);
-bool is_of_cpp(const ProfileData& data);
+bool ran_compiled(const Profile& data);
+bool is_of_cpp(const Profile& data);
 // Returns whether a convolution on a CPU takes and makes images in channels first, and is not near its roof.
 bool wants_channels_last(const FindingCase& where);
 // Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where that is
 // within the noise of both, and on a device, whose kernels take no longer: there idle time has it.
-double observing_share(const ProfileData& data);
+double observing_share(const Profile& data);
 // Returns whether the op is one of those that copy tensors into another type, or in the same.
 bool may_change_type(std::string_view op);
 // Returns whether the model was called with one tensor: then code that changes "x" changes all that it takes.
-bool takes_one_tensor(const ProfileData& data);
+bool takes_one_tensor(const Profile& data);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
-bool may_compile(const ProfileData& data);
+bool may_compile(const Profile& data);
 
 }  // namespace roofprof::cases

@@ -46,7 +46,7 @@ using sentences::value_of;
 std::optional<FindingReason> built_for_older(const FindingCase& where) {
   if (where.kernels.older == nullptr) return std::nullopt;
   const auto built_for = architecture_in_name(where.kernels.older->name);
-  const auto device = architecture_of_device(where.data->compute_capability);
+  const auto device = architecture_of_device(where.data->device->compute_capability);
   if (!built_for || !device) return std::nullopt;
   return FindingReason{where.kernels.older->total_ns,
                        {{"built_for", static_cast<double>(*built_for)}, {"device", static_cast<double>(*device)}}};
@@ -72,12 +72,12 @@ std::optional<FindingReason> reorders_channels(const FindingCase& where) {
 
 // Convolutions take an image of either order where their weights are channels_last. Empty where weights of volumes
 // would have to be.
-std::string try_channels_last(const ProfileData& data) {
+std::string try_channels_last(const Profile& data) {
   const auto is_of_volumes = [](const OpBucket& op) { return op.op.find("conv3d") != std::string::npos; };
-  if (std::ranges::any_of(data.ops, is_of_volumes)) return "";
+  if (std::ranges::any_of(data.counts.ops, is_of_volumes)) return "";
   constexpr std::size_t kDimensionsOfImages = 4;
   const bool is_image =
-      cases::takes_one_tensor(data) && data.modules[kModel].input_shapes.front().size() == kDimensionsOfImages;
+      cases::takes_one_tensor(data) && data.tree.modules[kModel].input_shapes.front().size() == kDimensionsOfImages;
   return std::string("model = model.to(memory_format=torch.channels_last)") +
          (is_image ? "; x = x.to(memory_format=torch.channels_last)" : "");
 }
@@ -100,11 +100,13 @@ std::optional<FindingReason> device_waits(const FindingCase& where) {
 Said say_device_waits(const FindingCase& where, const NamedFigures& figures) {
   const std::string how = may_compile(*where.data) ? "larger batches, torch.compile or CUDA graphs give"
                                                    : "larger batches or CUDA graphs give";
-  return {"busy for " + percent(value_of(figures, "utilization") / 100) +
-              " of the time between its first launch and its last" +
-              (where.data->idle_basis == IdleBasis::bare ? "" : ", what recording may have added left out") +
-              ", it waited for launches in the rest",
-          how + " it more at once"};
+  return {
+      "busy for " + percent(value_of(figures, "utilization") / 100) +
+          " of the time between its first launch and its last" +
+          (where.data->device->timeline.idle_basis == IdleBasis::bare ? ""
+                                                                      : ", what recording may have added left out") +
+          ", it waited for launches in the rest",
+      how + " it more at once"};
 }
 
 // ---- other ranks, data
@@ -113,12 +115,12 @@ std::optional<FindingReason> exposed_communication(const FindingCase& where) {
   if (where.ops->op != kExposedCommunication) return std::nullopt;
   // The collectives of all modules, since a wait may be for another module's.
   const CollectiveBucket* largest = nullptr;
-  for (const auto& collective : where.data->collectives.collectives) {
+  for (const auto& collective : where.data->comms->collectives) {
     if (largest == nullptr || collective.exposed_ns > largest->exposed_ns) largest = &collective;
   }
   if (largest == nullptr || largest->calls <= 0) return std::nullopt;
-  const auto& op = where.data->ops[static_cast<std::size_t>(largest->bucket)];
-  const auto& group = where.data->collectives.groups[static_cast<std::size_t>(largest->group)];
+  const auto& op = where.data->counts.ops[static_cast<std::size_t>(largest->bucket)];
+  const auto& group = where.data->comms->groups[static_cast<std::size_t>(largest->group)];
   const auto kind = collective_of(op.op);
   if (!kind || op.calls <= 0) return std::nullopt;
   const std::int64_t bytes_per_call = message_bytes(*kind, op.work, group.ranks) / op.calls;
@@ -161,10 +163,10 @@ Said say_data_loading(const FindingCase& where, const NamedFigures&) {
 
 std::optional<FindingReason> optimizer_op_by_op(const FindingCase& where) {
   constexpr std::size_t kManyPasses = 3;  // each op reads and writes all parameters or what is kept of them
-  if (*where.ops->module != where.data->modules[kOptimizer].path) return std::nullopt;
+  if (*where.ops->module != where.data->tree.modules[kOptimizer].path) return std::nullopt;
   std::set<std::string_view> passes;
   std::int64_t calls = 0;
-  for (const auto& bucket : where.data->ops) {
+  for (const auto& bucket : where.data->counts.ops) {
     if (bucket.owner.module != kOptimizer || bucket.work.bytes() == 0) continue;
     if (bucket.op.starts_with("aten::_fused_") || bucket.op == kCompiledRegion) return std::nullopt;
     passes.insert(bucket.op);
@@ -207,8 +209,8 @@ std::optional<FindingReason> casts(const FindingCase& where) {
 }
 
 // Returns whether the forward itself casts to a wider type, which narrower weights would then meet.
-bool casts_to_wider(const ProfileData& data) {
-  return std::ranges::any_of(data.ops, [](const OpBucket& op) {
+bool casts_to_wider(const Profile& data) {
+  return std::ranges::any_of(data.counts.ops, [](const OpBucket& op) {
     return op.owner.phase == Phase::forward && is_cast(op) && op.work.write_bytes > op.work.read_bytes;
   });
 }
@@ -239,7 +241,7 @@ std::optional<FindingReason> unfused_attention(const FindingCase& where) {
   if (!where.ops->percent_of_roof || where.ops->calls <= 0) return std::nullopt;
   const double reached = of_roof(where);
   const bool slow = reached < kSlow && kOthersAsNear * reached < where.total->percent_of_roof.value_or(0);
-  const bool has_softmax = std::ranges::any_of(where.data->ops, [&](const OpBucket& bucket) {
+  const bool has_softmax = std::ranges::any_of(where.data->counts.ops, [&](const OpBucket& bucket) {
     return bucket.op == "aten::_softmax_backward_data" && is_in_module(where, bucket);
   });
   if (!slow && !has_softmax) return std::nullopt;
@@ -251,7 +253,7 @@ std::optional<FindingReason> unfused_attention(const FindingCase& where) {
 std::optional<FindingReason> attention_by_hand(const FindingCase& where) {
   if (where.bucket == nullptr || where.bucket->calls <= 0) return std::nullopt;
   std::set<std::int64_t> softmaxes, made, read;  // elements in a call
-  for (const auto& bucket : where.data->ops) {
+  for (const auto& bucket : where.data->counts.ops) {
     const Work& work = bucket.work;
     if (bucket.owner.phase != Phase::forward || bucket.calls <= 0 || !is_in_module(where, bucket)) continue;
     if (bucket.op == "aten::softmax" || bucket.op == "aten::_softmax") {
@@ -298,7 +300,7 @@ constexpr double kLongCall = 20e3;        // ns, on the host
 constexpr double kLongDeviceCall = 10e3;  // ns
 
 bool is_long(const FindingCase& where) {
-  return where.ops->calls > 0 && call_ns(where) >= (where.data->device_timed ? kLongDeviceCall : kLongCall);
+  return where.ops->calls > 0 && call_ns(where) >= (where.data->device ? kLongDeviceCall : kLongCall);
 }
 
 // Returns whether all else is far nearer to its roofs: what slows the whole machine slows that, too.
@@ -436,9 +438,8 @@ std::optional<std::int64_t> multiple_for(DType dtype) {
 std::optional<FindingReason> off_multiples(const FindingCase& where) {
   constexpr int kFirstTensorCores = 70;
   constexpr std::int64_t kFewChannels = 4;  // of an image, for which libraries have kernels of their own
-  const auto device = architecture_of_device(where.data->compute_capability);
-  if (!where.data->device_timed || !device || *device < kFirstTensorCores || where.bucket == nullptr)
-    return std::nullopt;
+  const auto device = architecture_of_device(where.data->device->compute_capability);
+  if (!where.data->device || !device || *device < kFirstTensorCores || where.bucket == nullptr) return std::nullopt;
   const auto multiple = multiple_for(where.bucket->dtype);
   if (!multiple) return std::nullopt;
   std::array<std::int64_t, 2> sizes{};
@@ -518,7 +519,7 @@ Said say_elementwise(const FindingCase& where, const NamedFigures& figures) {
 // The highest roof of a type that is narrower than this one; null where none is higher.
 const ComputeCeiling* higher_roof(const FindingCase& where) {
   const DType dtype = where.bucket->dtype;
-  const Ceilings& ceilings = where.data->ceilings;
+  const Ceilings& ceilings = where.data->roofs;
   const ComputeCeiling* best = ceilings.compute_for(dtype);
   for (const DType narrower : {DType::fp32, DType::tf32, DType::bf16, DType::fp16}) {
     const auto* roof = narrower > dtype ? ceilings.compute_for(narrower) : nullptr;
@@ -529,11 +530,11 @@ const ComputeCeiling* higher_roof(const FindingCase& where) {
 
 // Autocast casts weights in each call. Of the models that were tried (docs/findings.md) vgg11, with 57 MACs for each
 // weight, took longer, and those with 128 and more, at like distances from the roof, did not.
-bool are_weights_worth_a_cast(const ProfileData& data) {
+bool are_weights_worth_a_cast(const Profile& data) {
   constexpr std::int64_t kMacsForEach = 100;
   std::int64_t macs = 0;
   std::int64_t weights = 0;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (bucket.owner.phase != Phase::forward) continue;
     const auto linear = linear_sizes(bucket);
     const auto convolution = convolution_sizes(bucket);
@@ -561,7 +562,7 @@ std::optional<FindingReason> lower_precision(const FindingCase& where) {
   };
   if (best == nullptr || !takes(*where.ops, kMostOfOp) || !takes(*where.total, kMuchOfAll)) return std::nullopt;
   if (!are_weights_worth_a_cast(*where.data)) return std::nullopt;
-  const double ratio = best->operations_per_second / where.data->ceilings.compute_for(dtype)->operations_per_second;
+  const double ratio = best->operations_per_second / where.data->roofs.compute_for(dtype)->operations_per_second;
   if (ratio < kClearlyHigher) return std::nullopt;
   return FindingReason{part_of(where.ops->lower_bound_time_ns.value_or(0), 1 - 1 / ratio),
                        {{"percent_of_roof", of_roof(where)}, {"ratio_of_roofs", ratio}}};

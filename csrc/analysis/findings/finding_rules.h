@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -33,7 +33,7 @@ struct KernelsOfOp {
 
 // The calls of one op in one module, or in all of its equal siblings, which a rule may hold for.
 struct FindingCase {
-  const ProfileData* data = nullptr;
+  const Profile* data = nullptr;
   const GroupRow* ops = nullptr;     // with the sums of these calls; its op may be "(outside ops)"
   const OpBucket* bucket = nullptr;  // the calls of one signature with most time; null outside of ops
   KernelsOfOp kernels;
@@ -104,7 +104,7 @@ inline constexpr std::string_view kIdleDevice = "(idle device)";
 inline constexpr std::string_view kDataLoading = "(data loading)";
 
 // Sets what depends on the run: a gain within the time of all, and no more confidence than its conditions allow.
-void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
+void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const Profile& data,
               const RooflineRow& total);
 
 }  // namespace roofprof

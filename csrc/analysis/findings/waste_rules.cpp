@@ -55,7 +55,7 @@ bool is_short(const FindingCase& where) {
 std::optional<FindingReason> reads_on_host(const FindingCase& where) {
   constexpr std::int64_t kMuchOfAll = 5;  // one of so many calls is a read
   const bool outside = where.ops->op == kOutsideOps;
-  if (where.data->device_timed || where.compiled || (!outside && !is_short(where))) return std::nullopt;
+  if (where.data->device || where.compiled || (!outside && !is_short(where))) return std::nullopt;
   const auto reads = where.calls.reads_on_host;
   if (reads < kMany * calls_of_module(where) || reads * kMuchOfAll < where.calls.ops) return std::nullopt;
   return FindingReason{time_of(where), {{"reads", static_cast<double>(reads)}}};
@@ -69,10 +69,10 @@ Said say_reads_on_host(const FindingCase&, const NamedFigures& figures) {
 }
 
 std::optional<FindingReason> outside_ops_of_host(const FindingCase& where) {
-  if (where.ops->op != kOutsideOps || where.data->device_timed || where.compiled) return std::nullopt;
-  if (where.data->ops.empty()) return std::nullopt;  // then it is all that the call does
+  if (where.ops->op != kOutsideOps || where.data->device || where.compiled) return std::nullopt;
+  if (where.data->counts.ops.empty()) return std::nullopt;  // then it is all that the call does
   // If most of it may be waiting for other ranks, the host's code is not the cause.
-  const auto& collectives = where.data->collectives;
+  const auto& collectives = *where.data->comms;
   if (collectives.exposed_in.empty() && 2 * collectives.exposed_ns.value_or(0) > time_of(where)) return std::nullopt;
   const auto outside_ns = cases::outside_ns(where);
   return FindingReason{outside_ns,
@@ -80,7 +80,7 @@ std::optional<FindingReason> outside_ops_of_host(const FindingCase& where) {
 }
 
 std::optional<FindingReason> short_calls(const FindingCase& where) {
-  if (where.data->device_timed || where.compiled || !is_short(where)) return std::nullopt;
+  if (where.data->device || where.compiled || !is_short(where)) return std::nullopt;
   return FindingReason{wasted_in(where), {{"calls", calls_inside(where)}}};
 }
 
@@ -104,8 +104,8 @@ Said say_outside_ops(const FindingCase& where, const NamedFigures& figures) {
 
 std::optional<FindingReason> double_precision(const FindingCase& where) {
   if (where.bucket == nullptr || where.bucket->dtype != DType::fp64) return std::nullopt;
-  const auto* wide = where.data->ceilings.compute_for(DType::fp64);
-  const auto* narrow = where.data->ceilings.compute_for(DType::fp32);
+  const auto* wide = where.data->roofs.compute_for(DType::fp64);
+  const auto* narrow = where.data->roofs.compute_for(DType::fp32);
   double ratio = 2;  // of the bytes
   const bool computes = where.ops->bound.kind == BoundKind::compute;
   // oneDNN has no convolutions in fp64: ATen's own took three times as long or more (docs/findings.md).
@@ -119,9 +119,9 @@ namespace {
 
 // Returns whether the forward may make elements of fp64 of others, which keep their type where model and input change
 // theirs: integers of the same size look alike.
-bool may_cast_to_fp64(const ProfileData& data) {
+bool may_cast_to_fp64(const Profile& data) {
   constexpr std::int64_t kBytesOfFp64 = 8;
-  return std::ranges::any_of(data.ops, [&](const OpBucket& op) {
+  return std::ranges::any_of(data.counts.ops, [&](const OpBucket& op) {
     return op.owner.phase == Phase::forward && cases::may_change_type(op.op) && op.dtype != DType::fp64 &&
            op.work.output_elements > 0 &&
            op.work.write_bytes == saturating_multiply(kBytesOfFp64, op.work.output_elements);
@@ -129,9 +129,9 @@ bool may_cast_to_fp64(const ProfileData& data) {
 }
 
 // Returns whether parameters or buffers may be in fp64; where neither are, changing the model's type changes nothing.
-bool may_hold_fp64(const ProfileData& data) {
+bool may_hold_fp64(const Profile& data) {
   constexpr std::int64_t kBytesOfFp32 = 4;
-  const Module& model = data.modules[kModel];
+  const Module& model = data.tree.modules[kModel];
   return !model.params_known || model.buffer_bytes > 0 ||
          model.param_bytes > saturating_multiply(kBytesOfFp32, model.params);
 }
@@ -154,7 +154,9 @@ Said say_double_precision(const FindingCase& where, const NamedFigures& figures)
 
 namespace {
 
-const Module& module_of(const FindingCase& where) { return where.data->modules[index_of(where.bucket->owner.module)]; }
+const Module& module_of(const FindingCase& where) {
+  return where.data->tree.modules[index_of(where.bucket->owner.module)];
+}
 
 constexpr std::string_view kTorchNn = "torch::nn::";
 

@@ -44,30 +44,52 @@ TEST(PredictedInWords, OfOtherOptionsAreRefused) {
   }
 }
 
-std::string kinds_written(const ProfileData& data) {
+std::string kinds_written(const Profile& data) {
   JsonWriter json;
   write_value(json, data);
   const std::string text = json.take();
   JsonReader reader(text);
-  ProfileData read;
+  Profile read;
   read_value(reader, read);
   EXPECT_EQ(read, data);
   return text;
 }
 
-TEST(ProfileKind, IsReadAsItWasWritten) {
-  ProfileData data;
-  data.part = Part{"inner within outer"};
-  data.imported = Imported{"torch.profiler"};
-  data.kind = Predicted{.batch = 3};
+TEST(Origin, IsReadAsItWasWritten) {
+  Profile data;
+  data.origin.part = Part{"inner within outer"};
+  data.origin.imported = Imported{"torch.profiler"};
+  data.origin.kind = Predicted{.batch = 3};
   EXPECT_NE(kinds_written(data).find("batch 3"), std::string::npos);
-  data.kind.emplace<MergedRanks>().ranks.resize(2);
+  data.origin.kind.emplace<MergedRanks>().ranks.resize(2);
   EXPECT_NE(kinds_written(data).find("merged"), std::string::npos);
 }
 
-TEST(ProfileKind, IsPredictedOrMergedAndNotBoth) {
-  ProfileKind kind = Predicted{};
-  EXPECT_THROW(replace_kind(kind, MergedRanks{}), std::invalid_argument);
+TEST(Origin, IsPredictedOrMergedAndNotBoth) {
+  Origin origin{.kind = Predicted{}};
+  EXPECT_THROW(set_kind(origin, MergedRanks{}), std::invalid_argument);
+}
+
+TEST(Origin, AKeptReportIsAReportInTheReport) {
+  Profile one;
+  one.run.model = "Net";
+  Profile merged;
+  merged.origin.kind = MergedRanks{.ranks = {Rank{}}, .kept = {{0, std::make_shared<const Profile>(one)}}};
+  const auto text = kinds_written(merged);
+  EXPECT_NE(text.find(R"("json": {"schema_version": 5, "model": "Net")"), std::string::npos);
+}
+
+TEST(Origin, AKeptReportIsOfOneRank) {
+  Profile one;
+  one.origin.kind = MergedRanks{.ranks = {Rank{}}};
+  Profile merged;
+  merged.origin.kind = MergedRanks{.ranks = {Rank{}}, .kept = {{0, std::make_shared<const Profile>(one)}}};
+  JsonWriter json;
+  write_value(json, merged);
+  const std::string text = json.take();
+  JsonReader reader(text);
+  Profile read;
+  EXPECT_THROW(read_value(reader, read), JsonError);
 }
 
 }  // namespace
