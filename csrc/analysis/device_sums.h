@@ -32,7 +32,7 @@ struct DeviceSums {
 // One kernel (copy, fill) with its counters.
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader);
 
-// By index of Profile::ops: whether the op launched copies or fills, and no kernel.
+// By index of Counts::ops: whether the op launched copies or fills, and no kernel.
 std::vector<bool> ops_that_only_copy(const Profile& data);
 
 // Of each module's own launches, by id. Meaningful only where a device was traced.

@@ -41,7 +41,7 @@ std::optional<std::vector<ExposedPart>> exposed_parts(const Profile& data);
 
 // The time of a collective in which other work ran: it is part of no row's time.
 struct HiddenTime {
-  std::int64_t bucket = -1;  // of the collective's op: index into Profile::ops
+  std::int64_t bucket = -1;  // of the collective's op: index into Counts::ops
   Owner owner;               // that op's
   std::int64_t ns = 0;
 };
