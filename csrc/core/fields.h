@@ -119,7 +119,8 @@ constexpr std::string_view to_string(Limit limit) {
 
 // Stands in the legend where the figure's needs and `when` hold and nothing of `unless` does.
 struct Sentence {
-  std::string_view text = {};  // empty: none
+  std::string_view text = {};                     // empty: none
+  std::array<std::string_view, 3> mentions = {};  // figures whose own legend a reader of it needs, by their names
   Facts when = 0;
   Facts unless = 0;
   int order = 0;  // among the sentences of the same needs; equal ones follow the table
@@ -136,6 +137,7 @@ struct FigureInfo {
   Limit limit = Limit::none;
   Sentence legend = {};                // explains the figure: below every table of a report that can fill it
   std::array<Sentence, 3> hints = {};  // explain what else its column may hold
+  std::string_view legend_of = {};     // the name of a figure whose sentences explain it, too
 
   // These return the name and the key of a row's figure, or of its self figure.
   std::string name_in(bool of_self) const { return std::string(of_self ? kSelf : "").append(name); }
@@ -163,12 +165,15 @@ struct FigureTraits {
   Limit limit = Limit::none;
   Sentence legend = {};
   std::array<Sentence, 3> hints = {};
+  std::string_view legend_of = {};
 };
 
 template <class Member>
 constexpr FigureEntry<Member> figure_entry(std::string_view name, std::string_view heading, Unit unit, Member member,
                                            FigureTraits traits = {}) {
-  return {{name, heading, unit, traits.aliases, traits.needs, traits.limit, traits.legend, traits.hints}, member};
+  return {
+      {name, heading, unit, traits.aliases, traits.needs, traits.limit, traits.legend, traits.hints, traits.legend_of},
+      member};
 }
 
 inline constexpr std::string_view kUpperLegend = "<=: an upper one, likewise";
@@ -183,12 +188,13 @@ inline constexpr std::tuple kFigures{
                  {.limit = Limit::lower, .legend = {"MACs: multiply-accumulates"}}),
     figure_entry("causal_macs", "causal MACs", Unit::macs, &Figures::causal_macs, {.limit = Limit::lower}),
     figure_entry("flops", "FLOPs", Unit::operations, &Figures::flops,
-                 {.limit = Limit::lower, .legend = {"FLOPs = 2 x MACs + other operations"}}),
+                 {.limit = Limit::lower, .legend = {"FLOPs = 2 x MACs + other operations", {"macs"}}}),
     figure_entry(
         "int_ops", "int ops", Unit::operations, &Figures::int_ops,
         {.limit = Limit::lower,
          .hints =
              {{{"int ops: integer operations, no FLOPs; of rows with more of them, AI and rates are theirs, in op/s",
+                {"flops", "intensity"},
                 facts::integers}}}}),
     figure_entry("operations_by_dtype", "by dtype", Unit::by_dtype, &Figures::operations_by_dtype,
                  {.aliases = {"flops_by_dtype"}}),
@@ -198,10 +204,11 @@ inline constexpr std::tuple kFigures{
                  {.limit = Limit::lower, .legend = {"bytes: each op's inputs and outputs once"}}),
     figure_entry("time", "time", Unit::nanoseconds, &Figures::time_ns,
                  {.needs = facts::time,
-                  .legend = {"time: of kernels, copies and memsets on the device, added up", facts::device}}),
+                  .legend = {"time: of kernels, copies and memsets on the device, added up", {}, facts::device}}),
     figure_entry("time_low", "low", Unit::nanoseconds, &Figures::time_low_ns,
                  {.needs = facts::predicted, .legend = {"low, high: 80% of whole models take between these"}}),
-    figure_entry("time_high", "high", Unit::nanoseconds, &Figures::time_high_ns, {.needs = facts::predicted}),
+    figure_entry("time_high", "high", Unit::nanoseconds, &Figures::time_high_ns,
+                 {.needs = facts::predicted, .legend_of = "time_low"}),
     figure_entry("time_spread", "spread", Unit::fraction, &Figures::time_spread, {.needs = facts::time}),
     figure_entry("op_time", "op time", Unit::nanoseconds, &Figures::op_time_ns, {.needs = facts::time}),
     figure_entry("busy", "busy", Unit::nanoseconds, &Figures::busy_ns,
@@ -217,21 +224,22 @@ inline constexpr std::tuple kFigures{
                  {.needs = facts::time | facts::device}),
     figure_entry("wall", "wall", Unit::nanoseconds, &Figures::wall_ns, {.needs = facts::time}),
     figure_entry("intensity", "AI", Unit::flops_per_byte, &Figures::intensity,
-                 {.limit = Limit::either, .legend = {"AI = FLOPs / bytes"}}),
+                 {.limit = Limit::either, .legend = {"AI = FLOPs / bytes", {"flops", "bytes"}}}),
     figure_entry("attainable", "attainable", Unit::flops_per_second, &Figures::attainable,
                  {.needs = facts::roofs, .limit = Limit::either}),
     figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &Figures::achieved_flops,
                  {.aliases = {"flops/s"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("achieved_bandwidth", "B/s", Unit::bytes_per_second, &Figures::achieved_bandwidth,
                  {.aliases = {"bandwidth"}, .needs = facts::time, .limit = Limit::lower}),
-    figure_entry(
-        "bound", "bound", Unit::bound, &Figures::bound,
-        {.needs = facts::time,
-         .limit = Limit::either,
-         .legend = {"bound: the roof behind most of it", facts::roofs},
-         .hints = {{{"overhead: most time is outside ops", 0, facts::device},
-                    {"overhead: it mostly waited", facts::device | facts::intervals},
-                    {"latency/code: roofs explain under 3%, latency or the ops' own code the rest", facts::latency}}}}),
+    figure_entry("bound", "bound", Unit::bound, &Figures::bound,
+                 {.needs = facts::time,
+                  .limit = Limit::either,
+                  .legend = {"bound: the roof behind most of it", {}, facts::roofs},
+                  .hints = {{{"overhead: most time is outside ops", {}, 0, facts::device},
+                             {"overhead: it mostly waited", {}, facts::device | facts::intervals},
+                             {"latency/code: roofs explain under 3%, latency or the ops' own code the rest",
+                              {},
+                              facts::latency}}}}),
     figure_entry("compute_time", "compute time", Unit::nanoseconds, &Figures::compute_time_ns,
                  {.needs = facts::roofs, .limit = Limit::lower}),
     figure_entry("memory_time", "memory time", Unit::nanoseconds, &Figures::memory_time_ns,
@@ -241,48 +249,58 @@ inline constexpr std::tuple kFigures{
                  {.aliases = {"lower_bound"},
                   .needs = facts::roofs,
                   .limit = Limit::lower,
-                  .legend = {"lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth)", facts::time, 0, -1}}),
+                  .legend = {"lower bound: sum over ops of max(FLOPs / peak, bytes / bandwidth)",
+                             {"flops", "bytes", "bound"},
+                             facts::time,
+                             0,
+                             -1}}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &Figures::percent_of_roof,
                  {.aliases = {"roof"},
                   .needs = facts::time | facts::roofs,
                   .limit = Limit::lower,
-                  .legend = {"%roof = lower bound / time"}}),
+                  .legend = {"%roof = lower bound / time", {"lower_bound_time", "time"}}}),
     figure_entry("percent_of_roof_counted", "%roof cnt.", Unit::percent, &Figures::percent_of_roof_counted,
                  {.aliases = {"roof_counted"},
                   .needs = facts::time | facts::roofs | facts::counters,
                   .limit = Limit::lower,
-                  .legend = {"%roof cnt.: by DRAM's counted bytes in place of those that must move"}}),
-    figure_entry(
-        "wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_time_ns,
-        {.needs = facts::time | facts::roofs, .limit = Limit::upper, .legend = {"wasted = time - lower bound"}}),
+                  .legend = {"%roof cnt.: by DRAM's counted bytes in place of those that must move",
+                             {"percent_of_roof", "dram_bytes"}}}),
+    figure_entry("wasted_time", "wasted", Unit::nanoseconds, &Figures::wasted_time_ns,
+                 {.needs = facts::time | facts::roofs,
+                  .limit = Limit::upper,
+                  .legend = {"wasted = time - lower bound", {"lower_bound_time", "time"}}}),
     figure_entry("dram_bytes", "DRAM", Unit::bytes, &Figures::dram_bytes,
-                 {.needs = facts::counters, .legend = {kDramLegend}}),
+                 {.needs = facts::counters, .legend = {kDramLegend, {"bytes"}}}),
     figure_entry("dram_read_bytes", "DRAM read", Unit::bytes, &Figures::dram_read_bytes, {.needs = facts::counters}),
     figure_entry("dram_write_bytes", "DRAM written", Unit::bytes, &Figures::dram_write_bytes,
                  {.needs = facts::counters}),
     figure_entry("l2_bytes", "L2", Unit::bytes, &Figures::l2_bytes, {.needs = facts::counters}),
     figure_entry("l1_bytes", "L1", Unit::bytes, &Figures::l1_bytes, {.needs = facts::counters}),
     figure_entry("dram_intensity", "DRAM AI", Unit::flops_per_byte, &Figures::dram_intensity,
-                 {.needs = facts::counters, .limit = Limit::lower, .legend = {"DRAM AI = FLOPs / DRAM"}}),
+                 {.needs = facts::counters,
+                  .limit = Limit::lower,
+                  .legend = {"DRAM AI = FLOPs / DRAM", {"flops", "intensity", "dram_bytes"}}}),
     figure_entry("l2_intensity", "L2 AI", Unit::flops_per_byte, &Figures::l2_intensity,
                  {.needs = facts::counters, .limit = Limit::lower}),
     figure_entry("l1_intensity", "L1 AI", Unit::flops_per_byte, &Figures::l1_intensity,
                  {.needs = facts::counters, .limit = Limit::lower}),
-    figure_entry(
-        "dram_bytes_ratio", "ratio", Unit::ratio, &Figures::dram_bytes_ratio,
-        {.needs = facts::counters, .limit = Limit::upper, .legend = {"ratio = DRAM / bytes, of kernels alone"}}),
+    figure_entry("dram_bytes_ratio", "ratio", Unit::ratio, &Figures::dram_bytes_ratio,
+                 {.needs = facts::counters,
+                  .limit = Limit::upper,
+                  .legend = {"ratio = DRAM / bytes, of kernels alone", {"dram_bytes", "bytes"}}}),
     figure_entry("dram_read_ratio", "read ratio", Unit::ratio, &Figures::dram_read_ratio,
                  {.needs = facts::counters, .limit = Limit::upper}),
     figure_entry("dram_write_ratio", "write ratio", Unit::ratio, &Figures::dram_write_ratio,
                  {.needs = facts::counters, .limit = Limit::upper}),
     figure_entry("dram_bandwidth", "DRAM B/s", Unit::bytes_per_second, &Figures::dram_bandwidth,
-                 {.needs = facts::time | facts::counters, .legend = {"DRAM B/s = DRAM / time of kernels"}}),
+                 {.needs = facts::time | facts::counters,
+                  .legend = {"DRAM B/s = DRAM / time of kernels", {"dram_bytes", "time"}}}),
     figure_entry("executed_flops", "executed", Unit::operations, &Figures::executed_flops, {.needs = facts::counters}),
     figure_entry("kernel_count", "kernels", Unit::count, &Figures::kernel_count, {.needs = facts::device}),
     figure_entry("incomplete", "incomplete", Unit::flag, &Figures::incomplete,
-                 {.legend = {kLowerOrEitherLegend, facts::incomplete},
-                  .hints = {{{kUpperLegend, facts::incomplete | facts::time | facts::roofs},
-                             {kUpperLegend, facts::incomplete | facts::counters, facts::roofs}}}}),
+                 {.legend = {kLowerOrEitherLegend, {}, facts::incomplete},
+                  .hints = {{{kUpperLegend, {}, facts::incomplete | facts::time | facts::roofs},
+                             {kUpperLegend, {}, facts::incomplete | facts::counters, facts::roofs}}}}),
 };
 
 // The fields of a module's row that are not figures.
@@ -309,36 +327,45 @@ inline constexpr std::tuple kRowFields{
                  {.aliases = {"shared"},
                   .needs = facts::compiled,
                   .legend = {"shared: a row's part, by work, of kernels that count for a module above, whose time has "
-                             "it"}}),
+                             "it",
+                             {"time"}}}),
     figure_entry("inferred", "inferred", Unit::flag, &RooflineRow::inferred,
                  {.legend = {"~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it",
+                             {},
                              facts::inferred}}),
     figure_entry("work_share", "share", Unit::percent, &RooflineRow::work_share,
                  {.needs = facts::regions,
                   .legend = {"share: a module's part of the work of its compiled region, of its lower bound, never of "
                              "its time",
+                             {"lower_bound_time", "time"},
                              facts::roofs},
                   .hints = {{{"share: a module's part of the work of its compiled region, of its FLOPs, never of its "
                               "time",
-                              0, facts::roofs}}}}),
-    figure_entry("time_min", "fastest", Unit::nanoseconds, &RooflineRow::time_min_ns, {.needs = facts::ranks}),
-    figure_entry("time_median", "median", Unit::nanoseconds, &RooflineRow::time_median_ns, {.needs = facts::ranks}),
+                              {"flops", "time"},
+                              0,
+                              facts::roofs}}}}),
+    figure_entry("time_min", "fastest", Unit::nanoseconds, &RooflineRow::time_min_ns,
+                 {.needs = facts::ranks, .legend_of = "time_max"}),
+    figure_entry("time_median", "median", Unit::nanoseconds, &RooflineRow::time_median_ns,
+                 {.needs = facts::ranks, .legend_of = "time_max"}),
     figure_entry("time_max", "slowest", Unit::nanoseconds, &RooflineRow::time_max_ns,
                  {.needs = facts::ranks,
                   .legend = {"fastest, median, slowest: the row's time on one rank; its other figures are sums over "
-                             "ranks"}}),
+                             "ranks",
+                             {"slowest_rank", "time"}}}),
     figure_entry("slowest_rank", "rank", Unit::count, &RooflineRow::slowest_rank,
-                 {.needs = facts::ranks, .legend = {"rank: the slowest"}}),
+                 {.needs = facts::ranks, .legend = {"rank: the slowest", {"time_max"}}}),
     figure_entry("imbalance", "imbalance", Unit::percent, &RooflineRow::imbalance,
-                 {.needs = facts::ranks, .legend = {"imbalance = (slowest - mean) / slowest"}}),
+                 {.needs = facts::ranks, .legend = {"imbalance = (slowest - mean) / slowest", {"time_max"}}}),
     figure_entry("communication", "comm.", Unit::nanoseconds, &RooflineRow::communication_ns,
                  {.needs = facts::collectives, .legend = {"comm.: its collectives, from their calls to their ends"}}),
-    figure_entry(
-        "exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
-        {.needs = facts::collectives, .legend = {"exposed: of its time, collectives under way while no op computes"}}),
+    figure_entry("exposed_communication", "exposed", Unit::nanoseconds, &RooflineRow::exposed_communication_ns,
+                 {.needs = facts::collectives,
+                  .legend = {"exposed: of its time, collectives under way while no op computes", {"time"}}}),
     figure_entry("hidden_communication", "hidden", Unit::nanoseconds, &RooflineRow::hidden_communication_ns,
                  {.needs = facts::collectives,
-                  .legend = {"hidden: its collectives while other work ran, in neither time nor lower bound"}}),
+                  .legend = {"hidden: its collectives while other work ran, in neither time nor lower bound",
+                             {"lower_bound_time", "time"}}}),
     figure_entry("idle_before", "idle before", Unit::nanoseconds, &RooflineRow::idle_before_ns,
                  {.needs = facts::time | facts::device | facts::intervals}),
     figure_entry("idle_between", "idle between", Unit::nanoseconds, &RooflineRow::idle_between_ns,
@@ -370,10 +397,10 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("in_graph", "in graph", Unit::flag, &KernelRow::in_graph),
     figure_entry("built_for", "built for", Unit::text, &KernelRow::built_for, {.aliases = {"arch"}}),
     figure_entry("percent_of_time", "time%", Unit::percent, &KernelRow::percent_of_time,
-                 {.legend = {"time%: of the total of all lines"}}),
+                 {.legend = {"time%: of the total of all lines", {"total"}}}),
     // The legend explains it before the percentage, whose sentence mentions it.
     figure_entry("total", "total", Unit::nanoseconds, &KernelRow::total_ns,
-                 {.aliases = {"time"}, .legend = {"total: of all its launches", 0, 0, -1}}),
+                 {.aliases = {"time"}, .legend = {"total: of all its launches", {}, 0, 0, -1}}),
     figure_entry("instances", "instances", Unit::count, &KernelRow::instances),
     figure_entry("average", "average", Unit::nanoseconds, &KernelRow::average_ns),
     figure_entry("median", "median", Unit::nanoseconds, &KernelRow::median_ns),
@@ -382,31 +409,33 @@ inline constexpr std::tuple kKernelFields{
     figure_entry("stddev", "std dev", Unit::nanoseconds, &KernelRow::stddev_ns),
     figure_entry(
         "bytes", "bytes", Unit::bytes, &KernelRow::bytes,
-        {.limit = Limit::lower, .legend = {"bytes: of its own inputs and outputs, each once", facts::compiled}}),
+        {.limit = Limit::lower, .legend = {"bytes: of its own inputs and outputs, each once", {}, facts::compiled}}),
     figure_entry("unfused_bytes", "unfused", Unit::bytes, &KernelRow::unfused_bytes,
                  {.needs = facts::compiled,
-                  .legend = {"unfused: bytes that its ops would move one by one", 0, facts::generated}}),
+                  .legend = {"unfused: bytes that its ops would move one by one", {"bytes"}, 0, facts::generated}}),
     figure_entry("incomplete", "incomplete", Unit::flag, &KernelRow::incomplete,
-                 {.legend = {">=: a lower limit, what it updates in place moves twice", facts::generated},
-                  .hints = {{{kLowerLegend, facts::compiled | facts::incomplete, facts::generated}}}}),
+                 {.legend = {">=: a lower limit, what it updates in place moves twice", {}, facts::generated},
+                  .hints = {{{kLowerLegend, {}, facts::compiled | facts::incomplete, facts::generated}}}}),
     figure_entry("fused", "ops", Unit::text, &KernelRow::fused,
-                 {.needs = facts::compiled, .legend = {"ops: in it, by its name", facts::generated}}),
+                 {.needs = facts::compiled, .legend = {"ops: in it, by its name", {}, facts::generated}}),
     figure_entry(
         "modules", "modules", Unit::text, &KernelRow::modules,
         {.needs = facts::compiled,
          .legend = {"modules: whose ops it runs, with their shares of its FLOPs, or of its ops' bytes where one "
                     "has no FLOPs; it counts for the innermost module around all of them",
-                    0, facts::generated}}),
+                    {"bytes"},
+                    0,
+                    facts::generated}}),
     figure_entry("shared", "shared", Unit::flag, &KernelRow::shared, {.needs = facts::compiled}),
     figure_entry("code", "code", Unit::text, &KernelRow::code, {.needs = facts::compiled}),
     figure_entry("source", "source", Unit::text, &KernelRow::source, {.needs = facts::compiled}),
     figure_entry("flops", "FLOPs", Unit::operations, &KernelRow::flops),
     figure_entry("intensity", "AI", Unit::flops_per_byte, &KernelRow::intensity,
-                 {.needs = facts::compiled, .legend = {"AI = FLOPs / bytes", 0, facts::generated}}),
+                 {.needs = facts::compiled, .legend = {"AI = FLOPs / bytes", {"bytes"}, 0, facts::generated}}),
     figure_entry("achieved_flops", "FLOP/s", Unit::flops_per_second, &KernelRow::achieved_flops,
                  {.aliases = {"flops/s"}}),
     figure_entry("dram_bytes", "DRAM", Unit::bytes, &KernelRow::dram_bytes,
-                 {.needs = facts::counters, .legend = {kDramLegend}}),
+                 {.needs = facts::counters, .legend = {kDramLegend, {"bytes"}}}),
     figure_entry("l2_bytes", "L2", Unit::bytes, &KernelRow::l2_bytes, {.needs = facts::counters}),
     figure_entry("l1_bytes", "L1", Unit::bytes, &KernelRow::l1_bytes, {.needs = facts::counters}),
     figure_entry("dram_intensity", "DRAM AI", Unit::flops_per_byte, &KernelRow::dram_intensity,
@@ -424,12 +453,15 @@ inline constexpr std::tuple kKernelFields{
         {.needs = facts::roofs,
          .legend = {"bound, %roof: of what was counted, the longest of FLOPs / peak, DRAM / bandwidth and L2 / "
                     "bandwidth; a module's %roof is by the bytes of its ops, so it may differ",
+                    {"bytes", "fused", "dram_bytes"},
                     facts::counters},
          .hints = {{{"bound, %roof: by the FLOPs of the kernel and its own bytes; a module's %roof is by the "
                      "bytes of its ops, one by one, so it may differ",
-                     facts::compiled, facts::counters}}}}),
+                     {"bytes", "fused"},
+                     facts::compiled,
+                     facts::counters}}}}),
     figure_entry("percent_of_roof", "%roof", Unit::percent, &KernelRow::percent_of_roof,
-                 {.aliases = {"roof"}, .needs = facts::roofs, .limit = Limit::lower}),
+                 {.aliases = {"roof"}, .needs = facts::roofs, .limit = Limit::lower, .legend_of = "bound"}),
 };
 
 // The fields of a rank of a merged report.
@@ -440,7 +472,8 @@ inline constexpr std::tuple kRankFields{
     figure_entry("model", "model", Unit::text, &Rank::model),
     figure_entry("partial", "partial", Unit::flag, &Rank::partial),
     figure_entry("steps", "steps", Unit::count, &Rank::known_steps),
-    figure_entry("step", "step", Unit::nanoseconds, &Rank::step_ns, {.legend = {"step: the median one", facts::time}}),
+    figure_entry("step", "step", Unit::nanoseconds, &Rank::step_ns,
+                 {.legend = {"step: the median one", {}, facts::time}}),
     figure_entry("step_spread", "spread", Unit::fraction, &Rank::step_spread),
     figure_entry("wall", "wall", Unit::nanoseconds, &Rank::wall_ns, {.needs = facts::time}),
     figure_entry("time", "time", Unit::nanoseconds, &Rank::time_ns, {.needs = facts::time}),
@@ -453,7 +486,7 @@ inline constexpr std::tuple kRankFields{
     figure_entry("waiting", "waiting", Unit::nanoseconds, &Rank::waiting_ns,
                  {.needs = facts::time, .legend = {"waiting: in collectives, until the last rank called"}}),
     figure_entry("idle", "idle", Unit::nanoseconds, &Rank::idle_ns,
-                 {.needs = facts::time, .legend = {"idle: wall - compute - exposed"}}),
+                 {.needs = facts::time, .legend = {"idle: wall - compute - exposed", {"compute", "exposed"}}}),
     figure_entry("macs", "MACs", Unit::macs, &Rank::macs, {.limit = Limit::lower}),
     figure_entry("flops", "FLOPs", Unit::operations, &Rank::flops, {.limit = Limit::lower}),
     figure_entry("bytes", "bytes", Unit::bytes, &Rank::bytes, {.limit = Limit::lower}),
@@ -462,7 +495,7 @@ inline constexpr std::tuple kRankFields{
                  {.aliases = {"roof"}, .needs = facts::time, .limit = Limit::lower}),
     figure_entry("peak_memory", "peak memory", Unit::bytes, &Rank::peak_memory),
     figure_entry("incomplete", "incomplete", Unit::flag, &Rank::incomplete,
-                 {.legend = {kLowerLegend, facts::incomplete}}),
+                 {.legend = {kLowerLegend, {}, facts::incomplete}}),
 };
 
 // The fields of a collective: all calls of one in a module, phase, group and size.
@@ -489,7 +522,7 @@ inline constexpr std::tuple kCollectiveFields{
                  {.needs = facts::collectives, .legend = {"time: from the calls to their ends"}}),
     figure_entry("wait", "wait", Unit::nanoseconds, &Collective::wait_ns,
                  {.needs = facts::collectives | facts::ranks,
-                  .legend = {"wait: of the time, until the last rank called; transfer: the rest"}}),
+                  .legend = {"wait: of the time, until the last rank called; transfer: the rest", {"time"}}}),
     figure_entry("transfer", "transfer", Unit::nanoseconds, &Collective::transfer_ns,
                  {.needs = facts::collectives | facts::ranks}),
     figure_entry("exposed", "exposed", Unit::nanoseconds, &Collective::exposed_ns,
@@ -504,7 +537,7 @@ inline constexpr std::tuple kCollectiveFields{
     figure_entry("percent_of_roof", "%roof", Unit::percent, &Collective::percent_of_roof,
                  {.aliases = {"roof"},
                   .needs = facts::collectives | facts::roofs,
-                  .legend = {"%roof = lower bound by the network's roof / time"}}),
+                  .legend = {"%roof = lower bound by the network's roof / time", {"time"}}}),
     figure_entry("wasted", "wasted", Unit::nanoseconds, &Collective::wasted_ns,
                  {.needs = facts::collectives | facts::roofs}),
 };

@@ -12,6 +12,7 @@
 #include "observe/memory/allocations.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
+#include "observe/operators/leave_results.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/operands.h"
 #include "observe/operators/tensor_format.h"
@@ -50,16 +51,25 @@ struct InputsRead {
   DispatchPath dispatch_path;
   std::unique_ptr<ops::OpCall> inputs;  // where these are seen for the first time
   bool described = true;
+  bool tells_results = false;
+  BucketTable::Index bucket = BucketTable::kNone;
 };
 
-// Hashes the inputs, and keeps what the cost will read of them where it is not known yet: they are gone when the op
-// ends.
+// Hashes the inputs, and finds the bucket if these are all that it takes. Else it keeps what the cost will read of
+// them, where it is not known yet: they are gone when the op ends.
 InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
   InputsRead read;
   try {
     const auto signature = signature_of(*key.op, inputs, state.reads_by(key));
     read.signature = signature.hash;
     read.dispatch_path = signature.dispatch_path;
+    read.tells_results = signature.tells_results;
+    if (read.tells_results) {
+      read.bucket =
+          state.lent.table->find({key.op, key.owner, /*without_data=*/false, without_results(read.signature)});
+      if (read.bucket != BucketTable::kNone) [[likely]]
+        return read;
+    }
     if (state.lent.table->knows_inputs(*key.op, read.signature)) [[likely]]
       return read;
     read.inputs = std::make_unique<ops::OpCall>(describe_inputs(*key.op, inputs));
@@ -70,6 +80,24 @@ InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inpu
     state.lent.table->failures.try_emplace(key.op->name, error.what());
   }
   return read;
+}
+
+// Reads the inputs of an op that needs no signature.
+InputsRead read_path(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
+  InputsRead read;
+  read.dispatch_path = dispatch_path_of(*key.op, inputs, state.reads_by(key));
+  read.described = key.op->kind != OpKind::compiled;
+  read.tells_results = key.op->kind == OpKind::view && !read.dispatch_path.wrapped && !read.dispatch_path.fake;
+  if (read.tells_results) read.bucket = state.lent.table->find(key);
+  return read;
+}
+
+// Returns whether something reads the results of an op that starts.
+bool needs_results(const ThreadState& state, const RunningOp& running) {
+  const OpInfo& op = *running.op;
+  if (running.logged || state.lent.memory || op.communicates || (op.evidence & ~kViewMade) != 0) return true;
+  if (op.ends_norm && state.norm) return true;
+  return op.kind != OpKind::transparent && running.bucket == BucketTable::kNone;
 }
 
 // Returns whether what is dispatched now is part of the work of the op that runs.
@@ -122,6 +150,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     if (outer.op->collective && outer.collective.group < 0) {
       begin_collective(*state.lent.collectives, fn, outer.collective, outer.start);
     }
+    if (!outer.watched && !outer.op->collective) leave_results(fn);
     return;
   }
   if (state.lent.collectives->wants_poll()) state.lent.collectives->poll(now_ticks());
@@ -143,14 +172,8 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
     state.frames.back().token = &fn;
     if (state.norm) state.norm->ends_with = &fn;
   }
-  InputsRead read;
-  if (op->kind == OpKind::counted) {
-    read = read_inputs(state, inputs, key);
-    key.signature = read.signature;
-  } else {
-    read.dispatch_path = dispatch_path_of(*op, inputs, state.reads_by(key));
-    read.described = op->kind != OpKind::compiled;
-  }
+  InputsRead read = op->kind == OpKind::counted ? read_inputs(state, inputs, key) : read_path(state, inputs, key);
+  key.signature = read.signature;
   const bool watched = state.lent.memory &&
                        tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(key.owner, owner.has_value()));
   key.without_data = read.dispatch_path.fake;
@@ -174,12 +197,15 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.exceptions = state.exceptions.count();
   running.inputs = std::move(read.inputs);
   running.described = read.described;
+  running.tells_results = read.tells_results;
+  running.bucket = read.bucket;
   running.logged = logged;
   running.watched = watched;
   running.event = state.next_event();
   running.operands_before = operands_before;
   if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
   if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) state.mark(running);
+  if (!needs_results(state, running)) leave_results(fn);
   if (decision.muted) at::enableRecordFunction(false);
   running.start = now_ticks();
 }
@@ -213,14 +239,24 @@ Verdict verdict_on(const ThreadState& state, const RunningOp& running) {
   return verdict(*running.op, running.dispatch_path, end, running.inside);
 }
 
+// Adds to the key of an op that ends what its results say.
+void complete_key(BucketKey& key, const RunningOp& running, c10::ArrayRef<c10::IValue> results) {
+  const bool counted = running.op->kind == OpKind::counted;
+  if (running.tells_results) {
+    if (counted) key.signature = without_results(key.signature);
+    return;
+  }
+  if (counted) key.signature = with_results(key.signature, results);
+  key.without_data = key.without_data || hold_no_data(results);
+}
+
 // Returns the bucket of an op that ends, if the table knows one by its key.
 BucketTable::Index known_bucket(const BucketTable& table, const at::RecordFunction& record, const RunningOp& running) {
-  if (!running.described) return BucketTable::kNone;
+  if (running.bucket != BucketTable::kNone || !running.described) return running.bucket;
   auto key = running.key;
   const auto results = results_of(record, *running.op);
   try {
-    if (running.op->kind == OpKind::counted) key.signature = with_results(key.signature, results);
-    key.without_data = key.without_data || hold_no_data(results);
+    complete_key(key, running, results);
   } catch (const std::exception&) {
     return BucketTable::kNone;  // new_bucket() tells why
   }
@@ -239,8 +275,7 @@ BucketTable::Index new_bucket(BucketTable& table, const at::RecordFunction& reco
     const auto inputs = std::move(running.inputs);
     const auto results = results_of(record, op);
     try {
-      if (op.kind == OpKind::counted) key.signature = with_results(key.signature, results);
-      key.without_data = key.without_data || hold_no_data(results);
+      complete_key(key, running, results);
       // Inputs of the same signature read alike, so those of an earlier call will do.
       const ops::OpCall* known = table.inputs_of(op, of_inputs.signature);
       ops::OpCall call = inputs ? *inputs : known != nullptr ? *known : ops::OpCall{};
@@ -436,6 +471,7 @@ std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& fn) {
   } else if (!state.frames.empty() || open_between_nodes(state, fn) || open_forked_op(state, fn)) {
     start_op(state, fn);
   } else {
+    leave_results(fn);
     note_elsewhere(fn);
   }
   if (state.graph.is_open()) state.graph.begin_range(fn);

@@ -79,6 +79,8 @@ struct RunningOp {
   Ticks inner_ticks = 0;                             // of the ops that were counted inside
   std::unique_ptr<ops::OpCall> inputs;               // only where these inputs are seen for the first time
   bool described = true;                             // false: a tensor of it could not be read
+  bool tells_results = false;                        // the inputs' signature is that of the call
+  BucketTable::Index bucket = BucketTable::kNone;    // where it is known as the op starts
   bool logged = false;                               // its traffic is
   bool watched = false;                              // it reads storages that are watched (StorageWatch)
   BucketTable::Index declared = BucketTable::kNone;  // of declared work: its bucket

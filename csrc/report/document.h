@@ -3,6 +3,7 @@
 // code build one; text, pages and notebooks render it. All texts are made printable, because names come from files and
 // a terminal would act on what they hold.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -62,8 +63,10 @@ struct Heading {
   std::string text;
 };
 
-// A hint says how to see more, as the reader of a text would; a note is one of the report's, which pages list in full.
-enum class Role : std::uint8_t { statement, note, hint };
+// A title says what the document is about, a warning must be read first; a hint says how to see more, as the reader of
+// a text would; a note is one of the report's, which pages list in full.
+enum class Role : std::uint8_t { statement, title, warning, note, hint };
+inline constexpr std::array<std::string_view, 5> kRoleNames = {"statement", "title", "warning", "note", "hint"};
 
 struct Paragraph {
   std::string label = {};  // empty: it goes on with the one before
@@ -85,6 +88,7 @@ struct Document {
 
   void add(Block block) { blocks.push_back(std::move(block)); }
   void say(std::string label, std::string text) { add(Paragraph{std::move(label), std::move(text)}); }
+  void add_title(std::string text) { add(Paragraph{"roofprof", std::move(text), {}, Role::title}); }
 };
 
 // Every line ends in '\n'. Tables and headings have an empty line around them. A width of 0 is as much as it takes; of

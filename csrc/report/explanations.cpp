@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -115,80 +114,51 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
 }
 
 struct Spoken {
-  Facts depends_on;
+  const FigureInfo* figure;
   const Sentence* sentence;
-  bool is_shown;  // one of the columns that it explains is
+  Facts depends_on;
+  bool is_needed;
 };
 
-// The words that a sentence explains: "low", "high" of "low, high: ..."; "AI" of "AI = FLOPs / bytes".
-std::vector<std::string_view> explained_in(std::string_view sentence) {
-  std::string_view head = sentence.substr(0, std::min(sentence.find(": "), sentence.find(" = ")));
-  std::vector<std::string_view> words;
-  while (!head.empty()) {
-    const auto end = std::min(head.find(", "), head.size());
-    words.push_back(head.substr(0, end));
-    head.remove_prefix(std::min(end + 2, head.size()));
+// Marks the legends of the figures that the sentence mentions, and what these mention.
+void need_mentioned_by(const Sentence& sentence, std::vector<Spoken>& spoken) {
+  for (const auto name : sentence.mentions) {
+    const auto legend = std::ranges::find_if(
+        spoken, [&](const Spoken& one) { return one.figure->name == name && one.sentence == &one.figure->legend; });
+    if (legend == spoken.end() || legend->is_needed) continue;
+    legend->is_needed = true;
+    need_mentioned_by(*legend->sentence, spoken);
   }
-  return words;
 }
 
-bool has_word(std::string_view text, std::string_view word) {
-  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '%'; };
-  for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
-    const auto end = at + word.size();
-    if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end]))) return true;
-  }
-  return false;
-}
-
-// Leaves the sentences on columns that are shown, and on what these sentences mention.
-void leave_needed(std::vector<Spoken>& spoken) {
-  std::vector<Spoken> needed;
-  std::vector<Spoken> rest;
-  const auto is_shown = [](const Spoken& one) { return one.is_shown; };
-  std::ranges::partition_copy(spoken, std::back_inserter(needed), std::back_inserter(rest), is_shown);
-  for (std::size_t i = 0; i < needed.size(); ++i) {
-    const std::string_view text = needed[i].sentence->text;
-    const auto is_mentioned = [&](const Spoken& other) {
-      return std::ranges::any_of(explained_in(other.sentence->text), [&](auto word) { return has_word(text, word); });
-    };
-    std::ranges::copy_if(rest, std::back_inserter(needed), is_mentioned);
-    std::erase_if(rest, is_mentioned);
-  }
-  std::erase_if(spoken, [&](const Spoken& one) {
-    return std::ranges::find(needed, one.sentence, &Spoken::sentence) == needed.end();
-  });
-}
-
-// Sorts by the facts that sentences need, fewest first; then by their order; then as the table of figures has them.
+// Returns the sentences on columns that are shown, and on what these sentences mention. Sorts by the facts that they
+// need, fewest first; then by their order; then as the table of figures has them.
 template <class Row>
 std::vector<Spoken> sentences_of(Facts known, const Shown& shown) {
-  std::map<std::string_view, std::string_view> figure_of;  // by heading
+  std::set<std::string_view> explained;  // figures whose sentences explain a column that is shown
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) {
-    if (!of_self) figure_of.emplace(info.heading, info.name);
+    const bool is_shown = info.unit == Unit::flag || shown.has_figure(info.name);  // a flag is a sign in other columns
+    if (!of_self && is_shown) explained.insert({info.name, info.legend_of});
   });
-  const auto explains_column = [&](std::string_view word) {
-    const auto figure = figure_of.find(word);
-    return figure != figure_of.end() && shown.has_figure(figure->second);
-  };
   std::vector<Spoken> spoken;
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) {
     if (of_self) return;
-    const bool is_shown = info.unit == Unit::flag || shown.has_figure(info.name);  // a flag is a sign in other columns
     const auto add = [&](const Sentence& sentence) {
       const Facts depends_on = info.needs | sentence.when;
       const bool holds = (depends_on & ~known) == 0 && (sentence.unless & known) == 0;
-      if (!holds || sentence.text.empty()) return;
-      const bool of_others = std::ranges::any_of(explained_in(sentence.text), explains_column);
-      spoken.push_back({depends_on, &sentence, is_shown || of_others});
+      if (holds && !sentence.text.empty())
+        spoken.push_back({&info, &sentence, depends_on, explained.contains(info.name)});
     };
     add(info.legend);
     for (const Sentence& hint : info.hints) add(hint);
   });
-  std::stable_sort(spoken.begin(), spoken.end(), [](const Spoken& a, const Spoken& b) {
+  for (std::size_t i = 0; i < spoken.size(); ++i) {
+    if (spoken[i].is_needed) need_mentioned_by(*spoken[i].sentence, spoken);
+  }
+  std::erase_if(spoken, [](const Spoken& one) { return !one.is_needed; });
+  std::ranges::stable_sort(spoken, [](const Spoken& a, const Spoken& b) {
     return a.depends_on != b.depends_on ? a.depends_on < b.depends_on : a.sentence->order < b.sentence->order;
   });
-  leave_needed(spoken);
   return spoken;
 }
 

@@ -292,20 +292,22 @@ void add_heading(Document& document, const Report& report) {
   const std::string machine = machine_words(report);
   std::string title = fmt::format("{} on {}", data.run.model.empty() ? "model" : data.run.model, data.run.device);
   if (!machine.empty()) title += " (" + machine + ")";
-  document.say("roofprof", title);
+  document.add_title(std::move(title));
   document.say("", run_words(report));
-  const auto say_if_any = [&](std::string_view label, std::string words) {
-    if (!words.empty()) document.say(std::string(label), std::move(words));
+  const auto say_if_any = [&](const std::string& words) {
+    if (!words.empty()) document.say("", words);
   };
-  for (auto& words : {step_words(report), step_time_words(report), memory_words(report)}) say_if_any("", words);
+  for (const auto& words : {step_words(report), step_time_words(report), memory_words(report)}) say_if_any(words);
   for (const TokenPhase& phase : report.analysis().language_model()) document.say("", token_words(phase));
-  for (auto& words : {utilization_words(report), slow_rank_words(report), late_rank_words(report)}) {
-    say_if_any("", words);
+  for (const auto& words : {utilization_words(report), slow_rank_words(report), late_rank_words(report)}) {
+    say_if_any(words);
   }
-  say_if_any("PARTIAL", partial_words(data));
+  const auto warn = [&](std::string label, std::string text) {
+    document.add(Paragraph{.label = std::move(label), .text = std::move(text), .role = Role::warning});
+  };
+  if (auto words = partial_words(data); !words.empty()) warn("PARTIAL", std::move(words));
   for (const auto& note : data.notes) {
-    if (note.level != NoteLevel::attention) continue;
-    document.add(Paragraph{.label = "ATTENTION", .text = note_text(note), .role = Role::note});
+    if (note.level == NoteLevel::attention) warn("ATTENTION", note_text(note));
   }
 }
 

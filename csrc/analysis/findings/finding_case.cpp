@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/hotspots.h"
 #include "analysis/roofline.h"
 #include "analysis/rows.h"
 #include "core/phrases.h"
@@ -96,6 +97,86 @@ std::optional<LinearSizes> linear_sizes(const OpBucket& bucket) {
   return sizes;
 }
 
+// ---- the program
+
+namespace {
+
+bool may_change_type(std::string_view op) { return op == "aten::_to_copy" || op == "aten::to" || op == "aten::copy_"; }
+
+// Returns whether the shapes are two of the same sizes: "4096x512, 4096x512".
+bool are_two_alike(std::string_view shapes) {
+  constexpr std::string_view kBetween = ", ";
+  const auto end = shapes.find(kBetween);
+  return end != std::string_view::npos && shapes.substr(0, end) == shapes.substr(end + kBetween.size());
+}
+
+// Returns whether the op may make elements of fp64 of others: integers of the same size look alike.
+bool may_cast_to_fp64(const OpBucket& op) {
+  constexpr std::int64_t kBytesOfFp64 = 8;
+  return may_change_type(op.op) && op.dtype != DType::fp64 && op.work.output_elements > 0 &&
+         op.work.write_bytes == saturating_multiply(kBytesOfFp64, op.work.output_elements);
+}
+
+}  // namespace
+
+ProgramFacts::ProgramFacts(const Profile& data) : compiled(cases::ran_compiled(data)) {
+  for (const auto& op : data.counts.ops) {
+    convolves_volumes = convolves_volumes || op.op.find("conv3d") != std::string::npos;
+    if (op.owner.phase != Phase::forward) continue;
+    casts_to_wider = casts_to_wider || (cases::is_cast(op) && op.work.write_bytes > op.work.read_bytes);
+    may_cast_to_fp64 = may_cast_to_fp64 || roofprof::may_cast_to_fp64(op);
+  }
+}
+
+// ---- the case
+
+bool FindingCase::is_outside_ops() const { return ops->op == kOutsideOps; }
+
+double FindingCase::interrupted_share() const {
+  const double share =
+      static_cast<double>(calls.longer_ns) / static_cast<double>(std::max<std::int64_t>(calls.own_ns, 1));
+  return std::clamp(share, 0.0, 1.0);
+}
+
+// Other work interrupts code where that spends its time, so as much of it outside of ops as the rest.
+std::int64_t FindingCase::outside_ns() const { return cases::part_of(time_ns(), 1 - interrupted_share()); }
+
+bool FindingCase::is_beside(const OpBucket& other) const {
+  return data->tree.modules[index_of(other.owner.module)].path == *ops->module;
+}
+
+std::optional<UnderRidge> FindingCase::below_the_ridge() const {
+  if (bucket == nullptr || !ops->intensity) return std::nullopt;
+  const auto* peak = data->roofs.compute_for(bucket->dtype);
+  const auto memory = memory_roof(*bucket, data->roofs);
+  if (peak == nullptr || !memory) return std::nullopt;
+  const double ridge = peak->operations_per_second / memory->bytes_per_second;
+  return *ops->intensity < ridge ? std::optional(UnderRidge{*ops->intensity, ridge}) : std::nullopt;
+}
+
+std::optional<UnderRidge> FindingCase::under_the_ridge() const {
+  return is_bound(BoundKind::memory) ? below_the_ridge() : std::nullopt;
+}
+
+std::optional<ConvolutionSizes> FindingCase::convolution() const {
+  return bucket == nullptr ? std::nullopt : convolution_sizes(*bucket);
+}
+
+bool FindingCase::is_of_cpp() const { return cases::is_of_cpp(*data); }
+
+bool FindingCase::wants_channels_last() const {
+  return bucket != nullptr && bucket->channels_first && ran_on_cpu() && ops->op->find("conv") != std::string::npos &&
+         is_floating(bucket->dtype) && of_roof() < cases::kNearRoof;
+}
+
+std::string AllCalls::roof_text() const {
+  return (percent_of_roof < 0.1 ? "under 0.1%" : percent(percent_of_roof / 100)) + " of the roof";
+}
+
+std::string UnderRidge::text() const {
+  return "AI " + sentences::number(intensity) + " (FLOPs for each byte) under the ridge at " + sentences::number(ridge);
+}
+
 }  // namespace roofprof
 
 namespace roofprof::sentences {
@@ -111,19 +192,6 @@ std::string number(double value) {
   }
   const bool whole = prefix.empty() && value == std::floor(value);
   return (whole ? fixed_text(value, 0) : short_text(value, 3)).append(prefix);
-}
-
-double value_of(const NamedFigures& figures, std::string_view name) {
-  const auto found =
-      std::ranges::find(figures, name, [](const auto& figure) { return std::string_view(figure.first); });
-  return found == figures.end() ? 0 : found->second;
-}
-
-std::string text_of(const NamedFigures& figures, std::string_view name) { return number(value_of(figures, name)); }
-
-std::string percent_of_roof(const NamedFigures& figures) {
-  const double reached = value_of(figures, "percent_of_roof");
-  return (reached < 0.1 ? "under 0.1%" : percent(reached / 100)) + " of the roof";
 }
 
 std::string modules_text(const Finding& finding, std::size_t siblings) {
@@ -142,62 +210,7 @@ std::string text_of_microseconds(double us) {
 
 namespace roofprof::cases {
 
-bool is_bound(const FindingCase& where, BoundKind kind) { return where.ops->bound.kind == kind; }
-double of_roof(const FindingCase& where) { return where.ops->percent_of_roof.value_or(100); }
-std::int64_t time_of(const FindingCase& where) { return where.ops->time_ns.value_or(0); }
-std::int64_t wasted_in(const FindingCase& where) { return where.ops->wasted_time_ns.value_or(0); }
-double interrupted_share(const FindingCase& where) {
-  const double share =
-      static_cast<double>(where.calls.longer_ns) / static_cast<double>(std::max<std::int64_t>(where.calls.own_ns, 1));
-  return std::clamp(share, 0.0, 1.0);
-}
-// Other work interrupts code where that spends its time, so as much of it outside of ops as the rest.
-std::int64_t outside_ns(const FindingCase& where) { return part_of(time_of(where), 1 - interrupted_share(where)); }
-
 std::int64_t part_of(std::int64_t ns, double part) { return std::llround(static_cast<double>(ns) * part); }
-
-double call_ns(const FindingCase& where) {
-  return static_cast<double>(time_of(where)) / static_cast<double>(where.ops->calls);
-}
-
-bool is_in_module(const FindingCase& where, const OpBucket& bucket) {
-  return where.data->tree.modules[index_of(bucket.owner.module)].path == *where.ops->module;
-}
-
-std::optional<double> ridge_of(const FindingCase& where) {
-  const auto* peak = where.data->roofs.compute_for(where.bucket->dtype);
-  const auto memory = memory_roof(*where.bucket, where.data->roofs);
-  if (peak == nullptr || !memory) return std::nullopt;
-  return peak->operations_per_second / memory->bytes_per_second;
-}
-
-std::optional<NamedFigures> under_the_ridge(const FindingCase& where) {
-  return is_bound(where, BoundKind::memory) ? below_the_ridge(where) : std::nullopt;
-}
-
-std::optional<NamedFigures> below_the_ridge(const FindingCase& where) {
-  if (where.bucket == nullptr || !where.ops->intensity) return std::nullopt;
-  const auto ridge = ridge_of(where);
-  if (!ridge || *where.ops->intensity >= *ridge) return std::nullopt;
-  return NamedFigures{{"intensity", *where.ops->intensity}, {"ridge", *ridge}};
-}
-
-std::string under_the_ridge_text(const NamedFigures& figures) {
-  return "AI " + sentences::text_of(figures, "intensity") + " (FLOPs for each byte) under the ridge at " +
-         sentences::text_of(figures, "ridge");
-}
-
-std::optional<ConvolutionSizes> convolution(const FindingCase& where) {
-  return where.bucket == nullptr ? std::nullopt : convolution_sizes(*where.bucket);
-}
-
-bool ran_on_cpu(const FindingCase& where) { return !where.data->device && where.data->run.device.starts_with("cpu"); }
-
-bool wants_channels_last(const FindingCase& where) {
-  return where.bucket != nullptr && where.bucket->channels_first && ran_on_cpu(where) &&
-         where.ops->op->find("conv") != std::string::npos && is_floating(where.bucket->dtype) &&
-         of_roof(where) < kNearRoof;
-}
 
 double observing_share(const Profile& data) {
   // On a device it is idle time, of which gainable_idle_ns() leaves it out.
@@ -205,7 +218,14 @@ double observing_share(const Profile& data) {
   return overhead / (1 + overhead);
 }
 
-bool may_change_type(std::string_view op) { return op == "aten::_to_copy" || op == "aten::to" || op == "aten::copy_"; }
+// A copy that broadcasts also writes other bytes than it reads: of `copy_`, whose elements are those of what it writes,
+// the shapes tell; a tensor that was expanded has fewer bytes than elements, or a part of what one takes.
+bool is_cast(const OpBucket& op) {
+  const Work& work = op.work;
+  return may_change_type(op.op) && op.link_bytes == 0 && work.input_elements > 0 &&
+         work.input_elements == work.output_elements && work.read_bytes != work.write_bytes &&
+         work.read_bytes % work.input_elements == 0 && (op.op != "aten::copy_" || are_two_alike(op.shapes));
+}
 
 bool takes_one_tensor(const Profile& data) { return data.tree.modules[kModel].input_shapes.size() == 1; }
 

@@ -23,9 +23,11 @@ namespace {
 
 using ModuleAndOp = std::pair<std::string_view, std::string_view>;
 
+// A case that a rule holds for.
 struct Held {
+  const FindingRule* rule;
   FindingCase where;
-  FindingReason reason;
+  Ruling ruling;
   std::vector<std::string> members;  // paths of the modules that it is about
 };
 
@@ -159,9 +161,27 @@ std::optional<std::string> source_of(const Finding& finding, const Profile& data
   return source.empty() ? std::nullopt : std::optional<std::string>(source);
 }
 
-Finding describe(const FindingRule& rule, std::vector<Held> held) {
-  std::ranges::stable_sort(held, std::greater(), [](const Held& h) { return h.reason.at_stake_ns; });
-  const Held& largest = held.front();
+AllCalls sum_of(const std::vector<Held>& held) {
+  AllCalls all;
+  double bounded_ns = 0;  // of those with a lower bound
+  double least_ns = 0;
+  for (const auto& [rule, where, ruling, members] : held) {
+    const auto time_ns = static_cast<double>(where.time_ns());
+    all.time_ns += time_ns;
+    all.calls += static_cast<double>(where.ops->calls);
+    if (!where.ops->lower_bound_time_ns) continue;
+    bounded_ns += time_ns;
+    least_ns += static_cast<double>(*where.ops->lower_bound_time_ns);
+  }
+  all.percent_of_roof = bounded_ns > 0 ? 100 * least_ns / bounded_ns : held.front().where.of_roof();
+  return all;
+}
+
+// Returns the finding of a rule on all these cases, which says what the rule says of the one with most at stake.
+Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t at_stake_ns, const Profile& data,
+                 const RooflineRow& total) {
+  std::ranges::stable_sort(held, std::greater(), [](const Held& h) { return h.ruling.at_stake_ns; });
+  Held& largest = held.front();
   Finding finding;
   finding.rule = rule.name;
   finding.module = *largest.where.ops->module;
@@ -169,43 +189,29 @@ Finding describe(const FindingRule& rule, std::vector<Held> held) {
   finding.bound = to_string(largest.where.ops->bound);
   std::set<std::string> seen_ops;
   std::set<std::string> seen_modules;
-  for (const auto& [where, reason, members] : held) {
-    if (seen_ops.insert(*where.ops->op).second) finding.ops.push_back(*where.ops->op);
-    if (seen_modules.insert(*where.ops->module).second)
-      finding.modules.insert(finding.modules.end(), members.begin(), members.end());
+  for (const auto& one : held) {
+    if (seen_ops.insert(*one.where.ops->op).second) finding.ops.push_back(*one.where.ops->op);
+    if (seen_modules.insert(*one.where.ops->module).second)
+      finding.modules.insert(finding.modules.end(), one.members.begin(), one.members.end());
   }
+  largest.where.all = sum_of(held);
+  const Ruling said = largest.rule->holds(largest.where).value_or(largest.ruling);
+  for (const Evidence& evidence : said.evidence) finding.evidence.emplace(evidence.name, evidence.value);
   std::string subject = rule.about.empty() ? listed(finding.ops, kNamed) : std::string(rule.about);
   if (rule.names_modules) subject += " in " + sentences::modules_text(finding, largest.members.size());
-
-  double taken_ns = 0;
-  double bounded_ns = 0;  // of those with a lower bound
-  double least_ns = 0;
-  double calls = 0;
-  for (const auto& [where, reason, members] : held) {
-    const auto time_ns = static_cast<double>(where.ops->time_ns.value_or(0));
-    taken_ns += time_ns;
-    calls += static_cast<double>(where.ops->calls);
-    if (!where.ops->lower_bound_time_ns) continue;
-    bounded_ns += time_ns;
-    least_ns += static_cast<double>(*where.ops->lower_bound_time_ns);
-  }
-  auto figures = largest.reason.figures;
-  for (auto& [name, value] : figures) {  // those that a sentence about all of them can have
-    if (name == "percent_of_roof" && bounded_ns > 0) value = 100 * least_ns / bounded_ns;
-    if (name == "time_per_call_us") value = taken_ns / calls / 1e3;
-  }
   if (largest.where.ops->op != kIdleDevice) {  // whose time is none of the total's
+    const double taken_ns = largest.where.all.time_ns;
     const auto all_ns = static_cast<double>(largest.where.total->time_ns.value_or(0));
-    figures.emplace_back("percent_of_time", 100 * taken_ns / all_ns);
+    finding.evidence.emplace("percent_of_time", 100 * taken_ns / all_ns);
     subject += " (" + percent(taken_ns / all_ns) + " of the time)";
   }
-  auto said = rule.sentence(largest.where, figures);
-  finding.evidence = {figures.begin(), figures.end()};
-  finding.text = subject + ": " + said.what;
-  finding.action = std::move(said.action);
-  if (const std::string_view code = said.try_it.empty() ? rule.try_it : said.try_it; !code.empty())
-    finding.try_it = code;
-  finding.reference = rule.reference;
+  finding.text = subject + ": " + said.text;
+  finding.action = said.action;
+  if (!said.try_it.empty()) finding.try_it = said.try_it;
+  // Where the largest is a short call among time outside ops, the gain is that of the finding's own rule.
+  const Ruling& gains = largest.rule == &rule ? said : std::ranges::find(held, &rule, &Held::rule)->ruling;
+  finding.reference = gains.reference;
+  complete(finding, gains.gain, at_stake_ns, data, total);
   return finding;
 }
 
@@ -215,7 +221,7 @@ std::vector<std::vector<Held>> parts_of(const FindingRule& rule, std::vector<Hel
   std::vector<std::vector<Held>> parts;
   std::map<std::string_view, std::int64_t> at_stake_ns;
   if (rule.each_op_alone) {
-    for (const auto& one : held) at_stake_ns[*one.where.ops->op] += one.reason.at_stake_ns;
+    for (const auto& one : held) at_stake_ns[*one.where.ops->op] += one.ruling.at_stake_ns;
   }
   for (const auto& of_op : at_stake_ns) {
     if (static_cast<double>(of_op.second) < least_ns) continue;
@@ -245,7 +251,7 @@ std::vector<Finding> findings_on(const Profile& data, const Folding& folding, co
   const auto buckets = largest_buckets(folded);
   const auto kernels = kernels_of_ops(folded);
   const auto calls = calls_inside_modules(folded);
-  const bool compiled = cases::ran_compiled(folded);
+  const ProgramFacts program(folded);
   std::map<std::string_view, std::vector<std::string>> members;
   for (std::size_t id = 0; id < folding.modules.size(); ++id) {
     auto& paths = members[folded.tree.modules[id].path];
@@ -272,18 +278,18 @@ std::vector<Finding> findings_on(const Profile& data, const Folding& folding, co
     if (!members[*row.module].empty() && is_unused(members[*row.module].front())) continue;
     const ModuleAndOp op(*row.module, *row.op);
     const FindingCase where{.data = &folded,
+                            .program = &program,
                             .ops = &row,
                             .bucket = found_in(buckets, op),
                             .kernels = found_in(kernels, op),
                             .calls = found_in(calls, op.first),
-                            .total = &total,
-                            .compiled = compiled};
+                            .total = &total};
     const bool compiling_changes_it = is_of_model(row) && to_compile.add(where);
     for (const auto& rule : finding_rules()) {
       if (!rule.around_model && !is_of_model(row)) continue;
-      if (auto reason = rule.reason(where)) {
+      if (auto ruling = rule.holds(where)) {
         if (compiling_changes_it) to_compile.cases.emplace(rule.name, *row.op);
-        held[&rule].push_back({where, std::move(*reason), members[*row.module]});
+        held[&rule].push_back({&rule, where, std::move(*ruling), members[*row.module]});
         break;
       }
     }
@@ -311,12 +317,11 @@ std::vector<Finding> findings_on(const Profile& data, const Folding& folding, co
     for (auto& part : parts_of(*rule, std::move(cases_of_rule), least_ns)) {
       std::int64_t at_stake_ns = 0;
       for (const auto& one : part) {
-        const double part_of_it = one.where.ops->op == kOutsideOps ? 1 - observing : 1;
-        at_stake_ns = saturating_add(at_stake_ns, cases::part_of(one.reason.at_stake_ns, part_of_it));
+        const double part_of_it = one.where.is_outside_ops() ? 1 - observing : 1;
+        at_stake_ns = saturating_add(at_stake_ns, cases::part_of(one.ruling.at_stake_ns, part_of_it));
       }
       if (static_cast<double>(at_stake_ns) < least_ns) continue;
-      findings.push_back(describe(*rule, std::move(part)));
-      complete(findings.back(), rule->gain, at_stake_ns, data, total);
+      findings.push_back(describe(*rule, std::move(part), at_stake_ns, data, total));
       if (rule->calls_less_often) {
         auto& high_ns = findings.back().gain_high_ns;
         const auto more_ns = cases::part_of(to_compile.outside_ns, 1 - observing);

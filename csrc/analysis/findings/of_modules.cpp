@@ -193,14 +193,14 @@ std::optional<Finding> finding_on_idle_outside(const Profile& data, const Roofli
 
 bool TimeToCompile::add(const FindingCase& where) {
   // torch.compile may keep what the program asks for by name: each copy of such a loop reads what the one before wrote.
-  const bool is_asked_for = joins_in_a_loop(where) || copies(where);
-  if (where.ops->op == kOutsideOps) {
-    outside_ns = saturating_add(outside_ns, cases::time_of(where));
-    usual_ns = saturating_add(usual_ns, cases::outside_ns(where));
+  const bool is_asked_for = moves_as_asked(where);
+  if (where.is_outside_ops()) {
+    outside_ns = saturating_add(outside_ns, where.time_ns());
+    usual_ns = saturating_add(usual_ns, where.outside_ns());
   } else if (!is_asked_for && where.ops->macs == 0 && where.ops->bytes > 0) {
-    fused_ns = saturating_add(fused_ns, cases::time_of(where));
-  } else if (!is_asked_for && cases::wants_channels_last(where)) {
-    layout_ns = saturating_add(layout_ns, cases::wasted_in(where));
+    fused_ns = saturating_add(fused_ns, where.time_ns());
+  } else if (!is_asked_for && where.wants_channels_last()) {
+    layout_ns = saturating_add(layout_ns, where.wasted_ns());
   } else {
     return false;
   }

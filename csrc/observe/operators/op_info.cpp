@@ -133,6 +133,42 @@ Evidence evidence_of(const OpInfo& info) {
   return info.kind == OpKind::view ? kViewMade : Evidence{0};
 }
 
+// Products whose results have the sizes that their tensors say.
+constexpr std::array<std::string_view, 7> kProducts = {"aten::mm",    "aten::bmm",   "aten::mv",     "aten::dot",
+                                                       "aten::addmm", "aten::addmv", "aten::baddbmm"};
+// The result is like the first tensor, whatever the other arguments are.
+constexpr std::array<std::string_view, 4> kLikeFirst = {"aten::batch_norm", "aten::instance_norm", "aten::layer_norm",
+                                                        "aten::group_norm"};
+// Arguments that change neither the sizes nor the dtypes of a result of the above and of pointwise operators. A scalar
+// operand may change the dtype, and is none of these.
+constexpr std::array<std::string_view, 3> kFactors = {"alpha", "beta", "approximate"};
+
+// Returns whether the sizes and dtypes of the tensors that it takes, and torch's default dtype, say what its results
+// are, as long as all tensors are plain.
+bool results_follow(const c10::FunctionSchema& schema, const c10::OperatorHandle& op) {
+  const auto is_in = [](const auto& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const auto& arguments = schema.arguments();
+  const auto& results = schema.returns();
+  const auto is_written = [](const c10::Argument& value) {
+    return value.alias_info() != nullptr && value.alias_info()->isWrite();
+  };
+  const auto is_one_tensor = [](const c10::Argument& value) { return is_tensor(*value.type()); };
+  // Tensors for results (out=) may get other sizes.
+  const auto is_out = [&](const c10::Argument& argument) { return argument.kwarg_only() && is_written(argument); };
+  if (!schema.name().starts_with("aten::") || results.empty() || std::ranges::any_of(arguments, is_out)) return false;
+  if (!std::ranges::all_of(results, is_one_tensor) || op.hasTag(at::Tag::dynamic_output_shape)) return false;
+  if (is_in(kLikeFirst, schema.name())) return true;
+  const bool pointwise = op.hasTag(at::Tag::pointwise);
+  if (!pointwise && !is_in(kProducts, schema.name())) return false;
+  const bool in_place = pointwise && std::ranges::all_of(results, is_written);
+  return std::ranges::all_of(arguments, [&](const c10::Argument& argument) {
+    return is_one_tensor(argument) || is_in(kFactors, argument.name()) ||
+           (in_place && !is_tensor_list(*argument.type()));
+  });
+}
+
 // Adds the dispatcher's facts about the operator.
 void describe_kernels(const c10::FunctionSchema& schema, const c10::OperatorHandle& op, OpInfo& info) {
   info.composite_implicit = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
@@ -148,6 +184,7 @@ void describe_kernels(const c10::FunctionSchema& schema, const c10::OperatorHand
     info.trait = ops::Trait::reduction;
   }
   info.wrapped_by = wrapping_keys(op);
+  info.results_follow = results_follow(schema, op);
 }
 
 // `op`: null for TorchScript's own operators, which are not dispatched.

@@ -47,7 +47,9 @@ struct alignas(64) OpInfo : OpClass {
   bool ends_norm = false;
   bool collective = false;    // of several ranks
   bool communicates = false;  // a collective, or a wait for one
-  Evidence evidence = 0;      // what a call of it shows
+  // Where its tensors are plain, their sizes and dtypes say what those of its results are.
+  bool results_follow = false;
+  Evidence evidence = 0;  // what a call of it shows
   std::vector<Slot> slots;
   std::vector<ops::Argument> arguments;  // by position, without their values
   std::vector<bool> result_written;      // the result is a written argument (in-place, out=)

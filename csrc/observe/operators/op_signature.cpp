@@ -1,6 +1,7 @@
 #include "observe/operators/op_signature.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -101,9 +102,7 @@ std::uint64_t mix_dim(std::uint64_t hash, std::int64_t size, std::int64_t stride
 }
 
 // Runs for every tensor of every op, and so do the two below.
-[[gnu::always_inline]] inline std::uint64_t mix_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
-  if (!has_plain_strides(tensor)) [[unlikely]]
-    return mix_special_sizes(hash, tensor);
+[[gnu::always_inline]] inline std::uint64_t mix_plain_sizes(std::uint64_t hash, const at::TensorImpl& tensor) {
   for_each_plain_dim(tensor, [&hash](std::int64_t size, std::int64_t stride) { hash = mix_dim(hash, size, stride); });
   return hash;
 }
@@ -130,10 +129,13 @@ class Seen {
     if (count_ < kMaxCompared) tensors_[count_++] = tensor;
     return false;
   }
+  void note_special_sizes() { all_plain_ = false; }
+  bool all_plain() const { return all_plain_; }
 
  private:
   std::array<const at::TensorImpl*, kMaxCompared> tensors_;
   std::size_t count_ = 0;
+  bool all_plain_ = true;
 };
 
 std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
@@ -239,7 +241,10 @@ namespace {
   reader.see(tensor);
   const auto type = static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())) + (position << 8);
   hash = mix(hash, type * 4 + (tensor.is_wrapped_number() ? 2 : 0) + (seen.repeats(&tensor) ? 1 : 0));
-  return mix_sizes(hash, tensor);
+  if (has_plain_strides(tensor)) [[likely]]
+    return mix_plain_sizes(hash, tensor);
+  seen.note_special_sizes();
+  return mix_special_sizes(hash, tensor);
 }
 
 [[gnu::noinline]] std::uint64_t mix_inputs_inside(std::uint64_t hash, const c10::IValue& value,
@@ -257,7 +262,8 @@ namespace {
 }
 
 [[gnu::always_inline]] inline std::uint64_t mix_result(std::uint64_t hash, const at::TensorImpl& tensor) {
-  return mix_sizes(mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype()))), tensor);
+  hash = mix(hash, static_cast<std::uint64_t>(c10::typeMetaToScalarType(tensor.dtype())));
+  return has_plain_strides(tensor) ? mix_plain_sizes(hash, tensor) : mix_special_sizes(hash, tensor);
 }
 
 [[gnu::noinline]] std::uint64_t mix_results_inside(std::uint64_t hash, const c10::IValue& value) {
@@ -286,6 +292,8 @@ namespace {
     }
   }
   signature.dispatch_path = reader.dispatch_path(info);
+  const auto& path = signature.dispatch_path;
+  signature.tells_results = info.results_follow && seen.all_plain() && !path.wrapped && !path.fake;
   signature.hash = hash;
   return signature;
 }
@@ -310,6 +318,11 @@ DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValu
     }
   }
   return hash;
+}
+
+std::uint64_t without_results(std::uint64_t inputs_hash) {
+  constexpr std::uint64_t kFollow = 1 << 16;  // more than results are
+  return mix(inputs_hash, kFollow + static_cast<std::uint64_t>(c10::get_default_dtype_as_scalartype()));
 }
 
 ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs) {

@@ -93,6 +93,7 @@ struct Signature {
   // Hash of what the op's cost reads of its inputs: dtypes, sizes, expanded dims, repeated views, declared scalars.
   std::uint64_t hash = 0;
   DispatchPath dispatch_path;
+  bool tells_results = false;  // the results follow from them
 };
 
 // Returns the signature of the inputs. It runs for every op: no allocation for strided tensors. `reads` may be null.
@@ -101,6 +102,8 @@ Signature signature_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inpu
 DispatchPath dispatch_path_of(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs, ParameterReads* reads);
 // Returns the inputs' hash with the results mixed in, which show what inputs do not (strides, output sizes, values).
 std::uint64_t with_results(std::uint64_t inputs_hash, c10::ArrayRef<c10::IValue> outputs);
+// Returns the same where the results follow: mixed in is torch's default dtype, which results of integers may have.
+std::uint64_t without_results(std::uint64_t inputs_hash);
 
 // Describe the inputs and results of a call; they run once per bucket.
 ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);

@@ -2,6 +2,9 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
+#include "core/phrases.h"
 #include "python/report/bindings.h"
 #include "report/document.h"
 
@@ -26,15 +29,12 @@ std::vector<std::string> utf8_of_each(const std::vector<py::str>& texts) {
   return each;
 }
 
-std::string role_name(Role role) {
-  return role == Role::statement ? "statement" : role == Role::note ? "note" : "hint";
-}
-
 Role role_named(std::string_view name) {
-  for (const Role role : {Role::statement, Role::note, Role::hint}) {
-    if (name == role_name(role)) return role;
+  const auto found = std::ranges::find(kRoleNames, name);
+  if (found == kRoleNames.end()) {
+    throw py::value_error("a paragraph is one of " + listed(kRoleNames) + ", not '" + std::string(name) + "'");
   }
-  throw py::value_error("a paragraph is a statement, note or hint, not '" + std::string(name) + "'");
+  return static_cast<Role>(found - kRoleNames.begin());
 }
 
 void add_table(Document& document, std::vector<TableColumn> columns, const std::vector<std::vector<Cell>>& rows,
@@ -71,8 +71,8 @@ void bind_blocks(py::module_& module) {
                                return items;
                              })
       .def_property_readonly(
-          "role", [](const Paragraph& self) { return role_name(self.role); },
-          R"("statement", "note", or "hint": how to see more, as the reader of a text would.)")
+          "role", [](const Paragraph& self) { return kRoleNames.at(static_cast<std::size_t>(self.role)); },
+          R"("statement", "title", "warning", "note", or "hint": how to see more, as the reader of a text would.)")
       .def_readonly("apart", &Paragraph::apart, "Whether an empty line stands before it.");
   py::class_<Cell>(module, "Cell",
                    "A cell: its text as shown, its value where that is a number, and its level in a tree.\n\n"
@@ -140,6 +140,8 @@ void bind_document(py::module_& module) {
       .def_property_readonly("blocks", [](const Document& self) { return self.blocks; })
       .def(
           "add_heading", [](Document& self, const py::str& text) { self.add(Heading{utf8_of(text)}); }, py::arg("text"))
+      .def(
+          "add_title", [](Document& self, const py::str& text) { self.add_title(utf8_of(text)); }, py::arg("text"))
       .def(
           "add_paragraph",
           [](Document& self, const py::str& label, const py::str& text, const std::vector<py::str>& items, bool apart,

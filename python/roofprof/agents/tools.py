@@ -237,7 +237,7 @@ def _lines(document: _report.Document) -> Iterator[str]:
             for name, *figures in block.rows:
                 yield " | ".join([quoted(name.text), *(cell(figure.text) for figure in figures)])
             yield from block.remarks
-        elif isinstance(block, _report.Paragraph) and block.label != "roofprof":
+        elif isinstance(block, _report.Paragraph) and block.role != "title":
             of_ours = block.label in {"time", "cells"}
             yield f"{block.label} | {one_line(block.text) if of_ours else said(block.text)}".removeprefix(" | ")
 

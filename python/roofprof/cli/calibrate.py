@@ -90,7 +90,7 @@ def _document(roofs: _report.Ceilings) -> _report.Document:
     from roofprof import _report
 
     document = _report.Document()
-    document.add_paragraph("roofprof", f"{roofs.device}, calibrated with {roofs.calibration.source}")
+    document.add_title(f"{roofs.device}, calibrated with {roofs.calibration.source}")
     columns = ["kernels", "shapes", "median error", "90th percentile", "before"]
     document.add_table(
         [_report.TableColumn(name, left=place == 0) for place, name in enumerate(columns)],

@@ -312,7 +312,7 @@ def begun(of: Latency, notes: Iterable[_report.Note], about: str) -> _report.Doc
     document = _report.Document()
     for note in notes:
         if note.level == "attention":
-            document.add_paragraph("ATTENTION", note.text)
+            document.add_paragraph("ATTENTION", note.text, role="warning")
     machine = of.environment.get("gpu_device") or of.environment.get("device")
     threads = of.environment.get("torch_threads")
     words = [
@@ -321,7 +321,7 @@ def begun(of: Latency, notes: Iterable[_report.Note], about: str) -> _report.Doc
         f"torch {of.environment['torch']}" if "torch" in of.environment else "",
     ]
     where = ", ".join(word for word in words if word)
-    document.add_paragraph("roofprof", f"{of.model} on {of.device}" + (f" ({where})" if where else ""))
+    document.add_title(f"{of.model} on {of.device}" + (f" ({where})" if where else ""))
     document.add_paragraph("", about)
     return document
 

@@ -298,16 +298,22 @@ def through_the_dispatcher() -> Iterator[None]:
     if not hasattr(torch._ops.OpOverload, "_enable_pyobj_dispatch"):
         yield
         return
-    definitions = [reference() for reference in custom_ops.OPDEFS.valuerefs()]
-    overloads: list[Any] = [each._opoverload for each in definitions if each is not None]
-    shortcuts = [(each, each._pyobj_dispatcher, each._op) for each in overloads if each._pyobj_dispatcher is not None]
+    overload: Any
+    shortcuts = [  # more than a hundred in torch itself
+        (overload, dispatcher, overload._op)
+        for reference in custom_ops.OPDEFS.valuerefs()
+        if (definition := reference()) is not None
+        and (dispatcher := (overload := definition._opoverload)._pyobj_dispatcher) is not None
+    ]
     try:
-        for overload, *_ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
-            overload._pyobj_dispatcher, overload._op = None, overload._cpp_dispatch_handle
+        for overload, _, _ in shortcuts:  # as _enable_pyobj_dispatch(enabled=False) does
+            overload._pyobj_dispatcher = None
+            overload._op = overload._cpp_dispatch_handle
         yield
     finally:
         for overload, dispatcher, call in shortcuts:
-            overload._pyobj_dispatcher, overload._op = dispatcher, call
+            overload._pyobj_dispatcher = dispatcher
+            overload._op = call
 
 
 # The most frames of roofprof and of torch's hooks, apart from those that each call of a module has.

@@ -70,7 +70,7 @@ class Ranking(StoredResult):
         """Return what is shown, as data: a row for each device, what the columns mean, and who was left out."""
         document = _report.Document()
         batch = f", batch {self.batch}" if self.batch else ""
-        document.add_paragraph("roofprof", f"predicted times of {self.model}: {self.prediction}{batch}")
+        document.add_title(f"predicted times of {self.model}: {self.prediction}{batch}")
         columns = [
             _report.TableColumn(heading, left, 0 if rank else _MIN_NAME, rank) for heading, left, rank in _COLUMNS
         ]

@@ -95,7 +95,7 @@ class PredictedSweep(StoredResult):
         """Return what is shown, as data: a row for each size, the knees, and what the columns mean."""
         document = _report.Document()
         memory = f", {fields['bytes'].text(self.memory)} of memory" if self.memory else ""
-        document.add_paragraph("roofprof", f"{self.model} on {self.device}{memory}, predicted: {self.prediction}")
+        document.add_title(f"{self.model} on {self.device}{memory}, predicted: {self.prediction}")
         of_tokens = self.sequences != [None]
         names = ["batch", *["sequence"] * of_tokens, "time", "low", "high", "per s", "memory", "bound", ""]
         knees = [self.knee(sequence) for sequence in self.sequences]

@@ -61,7 +61,7 @@ class WhatIf(StoredResult):
         shown = [module for module in self.modules if module.depth <= deepest]
         document = _report.Document()
         head = f"what would help {self.model} on {self.device}: time saved, of {_time(self.total.time)} predicted"
-        document.add_paragraph("roofprof", f"{head} ({self.prediction})")
+        document.add_title(f"{head} ({self.prediction})")
         column, last = _report.TableColumn, len(self.questions)
         columns = [column("module", left=True, min_width=12), column("time"), column("AI", drop_rank=last + 2)]
         columns += [column("I_max", drop_rank=last + 1), column("bound", left=True)]

@@ -61,8 +61,6 @@ def section(id_: str, heading: str, *content: str | None) -> Html:
 Block: TypeAlias = "_report.Heading | _report.Paragraph | _report.Table"
 
 _COLOURED = ("slower", "faster", "changed")  # marks of rows and cells that have a colour
-_WARNING = ("ATTENTION", "PARTIAL", "warning")  # labels of what must be read first
-_TITLE = "roofprof"  # the label of a document's title
 
 
 def shown(blocks: Iterable[Block], *, titled: bool = True) -> Html:
@@ -78,19 +76,20 @@ def shown(blocks: Iterable[Block], *, titled: bool = True) -> Html:
 
 def _paragraphs(paragraphs: Iterable[_report.Paragraph]) -> Html:
     """Return paragraphs, those of one label together."""
-    told: list[tuple[str, list[str]]] = []
+    told: list[tuple[_report.Paragraph, list[str]]] = []  # the first of each label, and the texts of all
     for of in paragraphs:
-        if of.label == _TITLE or of.role == "hint":
+        if of.role in ("title", "hint"):
             continue
-        if not told or (of.label and of.label != told[-1][0]):
-            told.append((of.label, []))
+        if not told or (of.label and of.label != told[-1][0].label):
+            told.append((of, []))
         told[-1][1].extend(el("p", text) for text in of.items or [of.text])
     return joined(
         *(
-            el("div", el("strong", label) if label else None, *texts, class_="banner" if label in _WARNING else "told")
-            for label, texts in told
+            el("div", el("strong", first.label) if first.label else None, *texts,
+               class_="banner" if first.role == "warning" else "told")
+            for first, texts in told
         )
-    )
+    )  # fmt: skip
 
 
 def table(of: _report.Table, *, titled: bool = True) -> Html:
@@ -140,11 +139,11 @@ def _classes(*names: str) -> str | None:
 def page_of(document: _report.Document, about: str, picture: Html | None = None) -> str:
     """Return a document as a page without scripts.
 
-    about: the title of a document without a paragraph labelled "roofprof". picture: HTML that stands below the last
+    about: the title of a document that has none. picture: HTML that stands below the last
     table; its images are data within it.
     """
     blocks = document.blocks
-    titles = (of.text for of in blocks if isinstance(of, _report.Paragraph) and of.label == _TITLE)
+    titles = (of.text for of in blocks if isinstance(of, _report.Paragraph) and of.role == "title")
     title = next(titles, about)
     last = 1 + max((place for place, block in enumerate(blocks) if isinstance(block, _report.Table)), default=-1)
     main = joined(shown(blocks[:last]), picture, shown(blocks[last:]), by="\n")

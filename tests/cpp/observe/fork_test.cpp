@@ -90,6 +90,9 @@ TEST_F(Forks, InARunsCallAreNoPartOfIt) {
 
 // Sessions start, stop, lend tables, find operators and hear of allocations while this thread forks.
 TEST_F(Forks, WhileOtherThreadsProfileFindNoLockHeld) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a lock of the address sanitizer's allocator may be held at a fork (gcc 12, any program)";
+#endif
   constexpr int kForks = 1000;
   constexpr int kThreads = 4;
   std::atomic<bool> done{false};

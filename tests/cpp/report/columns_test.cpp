@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <stdexcept>
 
 #include "report/golden.h"
@@ -132,6 +133,37 @@ TEST(Legend, ExplainsWhatIsShownAndWhatThatMentions) {
   // No column of a report without marks explains them; each sentence that a full table has is there once.
   part.data.tree.modules[kModel].inferred = true;
   EXPECT_TRUE(contains(legend_of(part.report(), {"params"}), "~: which module ran was inferred"));
+}
+
+// What a sentence mentions is a figure of the same rows, which has a sentence, by the heading that it has.
+template <class Row>
+void expect_that_mentions_are_figures() {
+  std::map<std::string_view, FigureInfo> figures;
+  for_each_field<Row>([&](const FigureInfo& info, bool, auto) { figures.emplace(info.name, info); });
+  for (const auto& [name, info] : figures) {
+    std::vector<Sentence> sentences(info.hints.begin(), info.hints.end());
+    sentences.push_back(info.legend);
+    for (const Sentence& sentence : sentences) {
+      for (const auto mentioned : sentence.mentions) {
+        if (mentioned.empty()) continue;
+        ASSERT_TRUE(figures.contains(mentioned)) << mentioned;
+        EXPECT_FALSE(figures[mentioned].legend.text.empty()) << mentioned;
+        EXPECT_NE(sentence.text.find(figures[mentioned].heading), std::string_view::npos) << mentioned;
+      }
+    }
+    if (info.legend_of.empty()) continue;
+    ASSERT_TRUE(figures.contains(info.legend_of)) << name;
+    EXPECT_NE(figures[info.legend_of].legend.text.find(info.heading), std::string_view::npos) << name;
+  }
+}
+
+TEST(Legend, MentionsFiguresThatItExplains) {
+  expect_that_mentions_are_figures<RooflineRow>();
+  expect_that_mentions_are_figures<GroupRow>();
+  expect_that_mentions_are_figures<KernelRow>();
+  expect_that_mentions_are_figures<Rank>();
+  expect_that_mentions_are_figures<Collective>();
+  expect_that_mentions_are_figures<MemoryRow>();
 }
 
 TEST(Brief, SaysIntegerOperationsWhereMostAre) {

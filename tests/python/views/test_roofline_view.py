@@ -193,10 +193,13 @@ LAYERS = {f"layer{i}": Did(flops=4e9, bytes=1e9, seconds=0.01 * (1 + i)) for i i
 
 
 def test_equal_siblings_are_one_dot_with_their_sums():
-    view = roofline_view(report_of(LAYERS | {"head": Did(1e9, 1e9, 0.02)}))
+    report = report_of(LAYERS | {"head": Did(1e9, 1e9, 0.02)})
+    view = roofline_view(report)
     layers, head = view.dots
     assert (layers.key, layers.label) == ("layer0-3", "layer0-3 x4")
-    assert (layers.members, head.members) == (tuple(LAYERS), ())
+    assert (layers.row.path, head.row.path) == ("layer0-3", "head")
+    paths = [row.path for row in report.rows]
+    assert [[paths[place] for place in dot.places] for dot in view.dots] == [[*LAYERS], ["head"]]
     assert layers.time == pytest.approx(0.01 + 0.02 + 0.03 + 0.04)
     assert layers.intensity == pytest.approx(4)
     assert layers.rate == pytest.approx(4 * 4e9 / 0.1, rel=1e-5)
@@ -214,9 +217,10 @@ def test_expanded_they_are_dots_of_their_own_with_the_same_sums():
 def test_modules_below_folded_ones_are_folded_with_them():
     net = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(5)))
     report = given_roofs.profiler(net, repeat=2).run(torch.rand(8, 64))
-    assert [dot.key for dot in roofline_view(report).dots] == ["0-4.0", "0-4.1"]
-    assert [dot.members for dot in roofline_view(report).dots] == [
-        tuple(f"{i}.{part}" for i in range(5)) for part in (0, 1)
+    dots, paths = roofline_view(report).dots, [row.path for row in report.rows]
+    assert [dot.key for dot in dots] == ["0-4.0", "0-4.1"]
+    assert [[paths[place] for place in dot.places] for dot in dots] == [
+        [f"{i}.{part}" for i in range(5)] for part in (0, 1)
     ]
 
 

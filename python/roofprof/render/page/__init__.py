@@ -33,7 +33,7 @@ def page_content(report: _report.Report, views: Views | None = None) -> dict[str
     """Return what the page's scripts lay out, as plain data."""
     lines = tree_lines(report)
     kinds = {"module": tables.modules(report, lines), "op": tables.ops(report), "kernel": tables.kernels(report)}
-    return {"tables": kinds, "rooflines": rooflines(report, views or _views(report), lines)}
+    return {"tables": kinds, "rooflines": rooflines(views or _views(report), lines)}
 
 
 def _views(report: _report.Report) -> Views:

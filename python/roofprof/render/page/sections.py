@@ -28,6 +28,7 @@ _CELLS = (
 def header(report: _report.Report) -> Html:
     """Return what ran, what must be known first, and the figures of the total."""
     heading = _paragraphs(report, "heading")
+    title = next(of.text for of in heading if of.role == "title")
     figures = [(field, field.cell(report.total)) for field in map(fields.of("row").__getitem__, _HEADLINE)]
     total = (
         el("div", el("dt", field.heading), el("dd", text, title=exact_text(field, report.total)), title=meaning(field))
@@ -35,8 +36,8 @@ def header(report: _report.Report) -> Html:
         if text not in ("n/a", "")
     )
     return joined(
-        el("h1", heading[0].text, id="title"),
-        el("div", shown(heading[1:]), id="run"),
+        el("h1", title, id="title"),
+        el("div", shown(heading), id="run"),
         el("noscript", el("p", _NO_SCRIPT, class_="banner")),
         el("dl", *total, id="total", aria_label="Total"),
         by="\n",
@@ -158,7 +159,7 @@ def _coverage(report: _report.Report) -> Html:
     ]  # fmt: skip
     said = (el("p", of.text) for of in _paragraphs(report, "coverage") if of.role == "statement")
     # What a banner says above is not said again.
-    above = {of.text for of in _paragraphs(report, "heading") if of.label}
+    above = {of.text for of in _paragraphs(report, "heading") if of.role == "warning"}
     notes = [note for note in coverage.notes if note.count > 1 or note.text not in above]
     notes.sort(key=lambda note: _LEVELS.index(note.level))
     parts: list[Html] = []

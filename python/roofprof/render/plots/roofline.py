@@ -304,7 +304,7 @@ def _about_dots(view: RooflineView) -> str:
     bytes_from = "from shapes" if not measured else "measured" if measured == len(view.dots) else ""
     said = f"Bytes: {bytes_from}." if bytes_from else "Filled: bytes were measured; open: they follow from shapes."
     incomplete = " >=, <=: limits, an op without a known cost is in it." if any(d.incomplete for d in view.dots) else ""
-    folded = " xN: the sum of N equal modules." if any(dot.members for dot in view.dots) else ""
+    folded = " xN: the sum of N equal modules." if any(len(dot.places) > 1 for dot in view.dots) else ""
     return f"Area: time. {said}{folded}{incomplete}"
 
 

@@ -6,7 +6,7 @@ Every figure is the report's own. Rows that cannot be dots are listed with the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from roofprof import _report
@@ -19,7 +19,7 @@ HOST_LINK = "host link"  # copies between host and device alone are held against
 NUMBERED = 5  # dots that waste most
 MEASURED_LEVELS = {"L1": "l1_intensity", "L2": "l2_intensity", "DRAM": "dram_intensity"}
 
-_Row: TypeAlias = "_report.Row | _report.GroupRow | _report.KernelRow"
+Row: TypeAlias = "_report.Row | _report.GroupRow | _report.KernelRow"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Dot:
     incomplete: bool  # an op without a known cost is in it: intensity and rate are lower limits
     compute_time: float | None  # what its operations need at the roofs; None: a roof is missing
     memory_time: float | None  # what its bytes need
-    members: tuple[str, ...] = ()  # paths of the modules that are folded into it; none where nothing is
+    row: Row = field(repr=False, compare=False)  # its figures; of folded modules their mean
+    places: tuple[int, ...]  # of the report's rows, groups by op or kernels, by index; several where they are folded
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,8 @@ class _Source:
     key: str
     label: str
     kind: str
-    row: _Row
+    place: int  # of the row in the report
+    row: Row
     prefix: str = ""
     why_not: str = ""  # where something else already speaks for it
     members: tuple[_Source, ...] = ()  # the rows that are folded into it; the row is then their mean
@@ -299,34 +301,32 @@ def _each_module(report: _report.Report, fold_of: dict[str, str]) -> Iterator[_S
         if parent in in_compiled:
             in_compiled.add(place)
             why_not = "inside compiled code, which has one dot for all of it"
-            yield _Source(row.path, name, OTHER, row, why_not=why_not)
+            yield _Source(row.path, name, OTHER, place, row, why_not=why_not)
             continue
         kind = kinds.get(fold_of.get(row.path, row.path), OTHER)
         if row.self_time and row.self_achieved_flops is None:  # its own time is that of all the work below it
             in_compiled.add(place)
-            yield _Source(row.path, f"{name} (compiled)", COMPILED, row)
+            yield _Source(row.path, f"{name} (compiled)", COMPILED, place, row)
             continue
-        yield _Source(row.path, f"{name} (own ops)" if place in has_children else name, kind, row, prefix="self_")
+        label = f"{name} (own ops)" if place in has_children else name
+        yield _Source(row.path, label, kind, place, row, prefix="self_")
 
 
 def _operators(report: _report.Report) -> Iterator[_Source]:
     groups = report.group(["op"])
     kinds = kinds_of(group.keys[0] for group in groups)
-    for group in groups:
-        yield _Source(group.keys[0], group.keys[0].removeprefix("aten::"), kinds[group.keys[0]], group)
+    for place, group in enumerate(groups):
+        op = group.keys[0]
+        yield _Source(op, op.removeprefix("aten::"), kinds[op], place, group)
 
 
 def _kernels(report: _report.Report) -> Iterator[_Source]:
     kernels = report.kernels
     kinds = kinds_of({kernel.op for kernel in kernels if kernel.op})
-    for kernel in kernels:
-        yield _Source(kernel_key(kernel), kernel.name, kinds.get(kernel.op, OTHER), kernel)
-
-
-def kernel_key(kernel: _report.KernelRow) -> str:
-    """Return what the row is of, apart from all others: a kernel in one module, phase, op and launch size."""
-    sizes = "x".join(map(str, (*kernel.grid, *kernel.block)))
-    return "|".join((kernel.name, kernel.module, kernel.phase, kernel.op, sizes, str(kernel.device)))
+    for place, of in enumerate(kernels):
+        sizes = "x".join(map(str, (*of.grid, *of.block)))
+        key = "|".join((of.name, of.module, of.phase, of.op, sizes, str(of.device)))
+        yield _Source(key, of.name, kinds.get(of.op, OTHER), place, of)
 
 
 # ---- places
@@ -376,5 +376,6 @@ def _dot(source: _Source) -> Dot:
         incomplete=bool(source.figure("incomplete")),
         compute_time=source.figure("compute_time"),
         memory_time=source.figure("memory_time"),
-        members=tuple(member.key for member in source.members),
+        row=source.row,
+        places=tuple(of.place for of in source.members or (source,)),
     )

@@ -153,7 +153,7 @@ class Comparison(Result):
         limit: most modules shown, the largest changes of time first, 0 for all; every: unchanged ones too.
         """
         document = _report.Document()
-        document.add_paragraph("roofprof", f"compares {self._sides()}")
+        document.add_title(f"compares {self._sides()}")
         for place, text in enumerate(map(str, self.differences or [_NOTHING])):
             document.add_paragraph("" if place else "differs", text)
         shown = self._shown(limit, every=every)

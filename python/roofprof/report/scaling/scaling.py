@@ -83,9 +83,9 @@ class Scaling(StoredResult):
         document = _report.Document()
         first, last = self.points[0], self.points[-1]
         of = f"{self.model} on {self.device}, {first.ranks} to {last.ranks} ranks"
-        document.add_paragraph("roofprof", f"{of}; {_KINDS[self.kind]}")
+        document.add_title(f"{of}; {_KINDS[self.kind]}")
         for warning in self.warnings:
-            document.add_paragraph("warning", warning)
+            document.add_paragraph("warning", warning, role="warning")
         names = ("ranks", self.per, f"{self.unit}/s", "speed-up", "efficiency", "spread", "hosts", "AI")
         columns = [
             _report.TableColumn(name, left=not place, drop_rank=rank)
