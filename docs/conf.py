@@ -56,7 +56,9 @@ def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _opt
     """Turn lines `name: meaning`, continued by an indent, into a list of arguments, as docstrings have them."""
     made: list[str] = []
     in_list = False
-    for line in lines:
+    for text in lines:
+        # Of a figure it is what the legend of tables says, without marks.
+        line = text.replace("*", r"\*") if text.startswith('Column "') else text
         argument = re.match(r"([\w*]+(?:, [\w*]+)*): +(.*)", line)
         if argument and (in_list or not made or not made[-1]):
             in_list = True

@@ -17,8 +17,8 @@ import numpy as np
 
 import roofprof
 from roofprof import _C
-from roofprof.predict.calibration import least_squares
-from roofprof.predict.calibration.measured_kernels import counted_calls
+from roofprof.calibration import least_squares
+from roofprof.calibration.measured_kernels import counted_calls
 
 # Cards as they are known here, and as the tables of ai-dynamo/aiconfigurator and sitar-lab/NeuSight have them.
 AICONFIGURATOR = {"A100 SXM 80GB": "a100_sxm", "H100 SXM": "h100_sxm", "B200": "b200_sxm", "L40S": "l40s"}

@@ -21,7 +21,7 @@ import numpy as np
 from judgement import DATA, Line, op_rooflines, parameters_of
 
 import roofprof
-from roofprof.predict.calibration.measured_kernels import of_report
+from roofprof.calibration.measured_kernels import of_report
 
 CARD = "H100 SXM"
 

@@ -22,7 +22,7 @@ import torch
 from judgement import DATA, Counted, Line, Place, Prior, parameters_of, with_values
 
 from roofprof import _C
-from roofprof.predict.calibration import least_squares
+from roofprof.calibration import least_squares
 
 CARDS = judgement.NEUSIGHT
 TABLES = ("linear", "bmm")

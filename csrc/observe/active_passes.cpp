@@ -1,4 +1,4 @@
-// The passes that are under way, and what a fork leaves of them.
+#include "observe/active_passes.h"
 
 #include <chrono>
 #include <future>
@@ -78,7 +78,7 @@ void ActivePasses::leave_to_parent() {
   passes.inherited = passes.callback != at::INVALID_CALLBACK_HANDLE;
 }
 
-std::vector<std::shared_ptr<Session>> Session::active_sessions() {
+std::vector<std::shared_ptr<Session>> active_sessions() {
   auto& passes = ActivePasses::instance();
   const std::lock_guard lock(passes.mutex);
   return passes.sessions;

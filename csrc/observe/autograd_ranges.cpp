@@ -9,9 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "observe/active_passes.h"
 #include "observe/memory/allocations.h"
 #include "observe/rule/counting_rule.h"
+#include "observe/sequence_ring.h"
 #include "observe/session.h"
+#include "observe/thread_state.h"
 
 namespace roofprof::observe {
 namespace {
@@ -30,15 +33,15 @@ std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, cons
   if (state.session) {
     const auto module = fn.forwardThreadId() == at::RecordFunction::currentThreadId()
                             ? state.lent.ring->find(number)
-                            : state.session->module_of_node(fn.forwardThreadId(), number);
+                            : state.session->lender.module_of_node(fn.forwardThreadId(), number);
     if (!module) {
       const std::lock_guard guard(state.lent.table->lock);  // the pass may be collected meanwhile
       ++state.lent.table->unknown_backward_nodes;
     }
     return {state.session, module.value_or(kOutside)};
   }
-  for (const auto& session : Session::active_sessions()) {
-    if (const auto module = session->module_of_node(fn.forwardThreadId(), number)) return {session, *module};
+  for (const auto& session : active_sessions()) {
+    if (const auto module = session->lender.module_of_node(fn.forwardThreadId(), number)) return {session, *module};
   }
   return {nullptr, kOutside};
 }
@@ -76,7 +79,7 @@ void finish_node(ThreadState& state, const at::RecordFunction& fn) {
   // The backward of a Python autograd.Function; nodes of torch's own end in a digit.
   const bool of_python = std::string_view(fn.name()).ends_with("Backward");
   if (of_python && state.frames.back().token == &fn && function_bypasses(state.bypass.evidence)) {
-    state.note_unobserved(fn.name(), Unobserved::function);
+    note_unobserved(state, fn.name(), Unobserved::function);
   }
   state.close(&fn);
 }
@@ -92,7 +95,7 @@ void finish_function(ThreadState& state, const at::RecordFunction& fn) {
   if (state.bypass.functions.back().record != &fn) return;
   const bool raised = std::uncaught_exceptions() > 0;
   if (!raised && function_bypasses(state.bypass.evidence)) {
-    state.note_unobserved(fn.name(), Unobserved::function);
+    note_unobserved(state, fn.name(), Unobserved::function);
     state.bypass.numpy_exchange.forget(state.bypass.functions.back().exchanges_before);
   }
   state.bypass.evidence |= state.bypass.functions.back().evidence_before;

@@ -4,9 +4,22 @@
 
 #include <ATen/record_function.h>
 
-#include "observe/thread_state.h"
+#include <memory>
+
+#include "core/profile.h"
 
 namespace roofprof::observe {
+
+class Session;
+struct ThreadState;
+
+// What is known of the backward that runs on a thread.
+struct BackwardState {
+  int nodes = 0;  // among the frames: running autograd nodes
+  ModuleId last_module = kModel;
+  int last_task = -1;                   // the backward that the last node was part of; -1: not of an observed model
+  std::weak_ptr<Session> last_session;  // of the last node, for what the engine does between nodes
+};
 
 // Opens a frame for a node of the backward, in the module that its forward op ran in. False where no session knows it.
 bool start_node(ThreadState& state, const at::RecordFunction& fn);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "observe/memory/boundary_log.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
 
@@ -43,7 +44,11 @@ bool declare_work(std::string_view name, const Work& work) {
   auto& state = thread_state();
   if (!state.is_observed() || state.in_owned_work()) return false;
   const auto index = bucket_of(state, key_of(state, name, work), work);
-  state.note_work(work);
+  state.bypass.evidence |= kWorkSeen;
+  if (!state.ops.empty()) {  // the ops around it count as transparent
+    state.ops.back().inside.add(work);
+    state.ops.back().inside.declared = true;
+  }
   state.count(index, 0, work);
   if (state.lent.boundaries) state.lent.boundaries->count({state.lent.table, index}, state.now(), {}, work);
   return true;
@@ -58,9 +63,9 @@ void open_work(std::string_view name, const Work& work, const void* token) {
   running.op = running.key.op;
   running.nested_work = NestedWork::owned;
   running.declared = bucket_of(state, running.key, work);
-  running.event = state.next_event();
-  running.operands_before = state.operands.size();
-  state.mark(running);
+  running.event = state.lent.next_event();
+  running.operands_before = state.traffic.operands.size();
+  if (state.marks.wanted()) running.mark = state.marks.push(running.key, LaunchLevel::op, running.event);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
@@ -76,7 +81,7 @@ void close_work(const void* token) {
   const Ticks ticks = now - open->start;
   state.marks.end(open->mark);
   const bool observed = state.is_observed();
-  if (observed) state.keep_op(*open, index, now);
+  if (observed) keep_op(state.lent, *open, index, now);
   state.ops.erase(open, state.ops.end());  // it owns what is nested, so nothing stands above it
   if (!observed) return;
   if (!state.ops.empty()) state.ops.back().inner_ticks += ticks;

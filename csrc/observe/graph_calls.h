@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/pass.h"
@@ -25,6 +27,23 @@ struct OpenGraph {
   // Tell the outermost ranges in it.
   void begin_range(const at::RecordFunction& fn);
   void end_range(const at::RecordFunction& fn);
+};
+
+// The calls of a pass, in the order of their ends, whatever the thread.
+class KeptGraphCalls {
+ public:
+  void keep(GraphCall call) {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(std::move(call));
+  }
+  std::vector<GraphCall> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(calls_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<GraphCall> calls_;
 };
 
 // Mark the begin and the end of a graph's call on this thread. Where no pass observes the thread, nothing is kept.

@@ -56,7 +56,7 @@ void enter_module(Stack& stack) {
   auto& call = running->open.emplace_back();
   for (std::size_t i = 1; i < arguments.size(); ++i) call.shapes.inputs.add(arguments[i]);
   const auto place = running->session->setup.scripts->place_of(object, thread_state().frames);
-  if (place) running->session->enter(*place, object);
+  if (place) running->session->frames.enter(*place, object);
 }
 
 // (module, output)
@@ -65,7 +65,7 @@ void leave_module(Stack& stack) {
   if (running == nullptr || running->open.empty()) return;
   auto call = std::move(running->open.back());
   running->open.pop_back();
-  const auto module = running->session->leave(arguments[0].toObject().get());
+  const auto module = running->session->frames.leave(arguments[0].toObject().get());
   if (!module) return;
   call.module = *module;
   if (arguments.size() > 1) call.shapes.outputs.add(arguments[1]);

@@ -31,19 +31,21 @@ class LaunchRegistry {
   std::vector<BucketKey> keys_ = {BucketKey{.owner = {kOutside}}};
 };
 
-// Each mark that was pushed is popped exactly once, the innermost first, also when an op ends after its frame.
+// The marks that one thread has open, of what launches belong to until it ends, except for those of marks inside. Each
+// mark that was pushed is popped exactly once, the innermost first, also when an op ends after its frame.
 class LaunchMarks {
  public:
   using Mark = std::uint32_t;  // how many were open with it; 0: none
 
-  bool wanted() const { return marker_ != nullptr; }
-  void tell(LaunchMarker* marker) { marker_ = marker; }
-
-  Mark push(LaunchId id, LaunchLevel level) {
-    open_.push_back({id, level});
-    marker_->push(id, level);
-    return static_cast<Mark>(open_.size());
+  // Null: no device is traced. `table` is this thread's.
+  void start(LaunchMarker* marker, LaunchRegistry& registry, BucketTable& table) {
+    marker_ = marker;
+    registry_ = &registry;
+    table_ = &table;
   }
+  bool wanted() const { return marker_ != nullptr; }
+  // Called where marks are wanted. `event`: the op's, where events are kept.
+  Mark push(const BucketKey& key, LaunchLevel level, std::uint32_t event = 0);
   // Ends the mark and those left open inside it; does nothing if it ended already.
   void end(Mark mark) {
     if (mark == 0) return;
@@ -53,7 +55,7 @@ class LaunchMarks {
     }
   }
   // The mark means something else from now on; marks inside it stay open.
-  void move(Mark mark, LaunchId id);
+  void move(Mark mark, const BucketKey& key);
   // Pops all open marks and forgets the marker.
   void end_all() {
     end(1);
@@ -65,7 +67,11 @@ class LaunchMarks {
     LaunchId id;
     LaunchLevel level;
   };
+  LaunchId id_of(const BucketKey& key);
+
   LaunchMarker* marker_ = nullptr;
+  LaunchRegistry* registry_ = nullptr;
+  BucketTable* table_ = nullptr;
   std::vector<Open> open_;
 };
 

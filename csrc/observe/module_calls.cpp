@@ -1,5 +1,6 @@
 #include "observe/module_calls.h"
 
+#include "observe/active_passes.h"
 #include "observe/interception.h"
 #include "observe/operators/op_signature.h"
 #include "observe/operators/operands.h"
@@ -14,12 +15,12 @@ const std::vector<Frame> kNone;  // are open
 // Returns whether this thread, which nobody is known to have started, runs a call of the model itself. Where calls of
 // the model do not announce themselves, the answer is: perhaps.
 InModel in_model(const Session& session) {
-  if (!session.model_tells()) return InModel::perhaps;
+  if (!session.seen.model_tells.is_set()) return InModel::perhaps;
   return is_told_around(session.setup.model) ? InModel::yes : InModel::no;
 }
 
 bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKind kind, const void* module) {
-  if (!session.enter(call.place, module, kind)) return false;
+  if (!session.frames.enter(call.place, module, kind)) return false;
   if (call.is_certain()) return true;
   state.frames.back().is_certain = false;
   const std::lock_guard guard(state.lent.table->lock);
@@ -30,7 +31,7 @@ bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKin
 // The first call on a thread: any profile's model may have the module.
 bool enter_first(const void* module, ThreadState& state, FrameKind kind) {
   bool known = false;
-  for (const auto& session : Session::active_sessions()) {
+  for (const auto& session : active_sessions()) {
     const auto& index = session->setup.modules;
     const auto call = !index ? std::nullopt : index->place_of(module, kNone, state.last_call_of(*session));
     if (!call) continue;
@@ -49,7 +50,7 @@ bool enter(const void* module, FrameKind kind, CallMark mark = {}) {
   if (!state.frames.empty() && state.frames.back().kind == FrameKind::norm) state.close(state.frames.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
   if (state.frames.back().token == module && !is_told_around(module, mark)) {
-    if (module == state.session->setup.model) state.session->note_model_tells();
+    if (module == state.session->setup.model) state.session->seen.model_tells.set();
     return false;
   }
   if (state.is_paused()) return false;
@@ -65,18 +66,6 @@ bool enter(const void* module, FrameKind kind, CallMark mark = {}) {
   return opened;
 }
 
-void leave(const void* entered) noexcept {
-  if (entered != nullptr) thread_state().close(entered);
-}
-
-// Opens a frame on a thread that is observed, and only there.
-template <bool (Session::*open)(const void*)>
-const void* entered_here(const void* token) {
-  if (call_listeners.load(std::memory_order_relaxed) == 0) return nullptr;
-  const auto& state = thread_state();
-  return state.is_observed() && (*state.session.*open)(token) ? token : nullptr;
-}
-
 }  // namespace
 
 std::atomic<int> call_listeners{0};
@@ -87,7 +76,7 @@ void enter_norm(const void* module, const at::Tensor& input) {
   if (!enter(module, FrameKind::norm)) return;
   auto& state = thread_state();
   state.norm.reset();
-  if (!state.is_observed() || state.frames.back().kind != FrameKind::norm || !state.session->shapes().wanted()) return;
+  if (!state.is_observed() || state.frames.back().kind != FrameKind::norm || !state.session->shapes.wanted()) return;
   state.norm = std::make_unique<NormCall>();
   state.norm->shapes.inputs.add(input);
 }
@@ -102,20 +91,20 @@ void leave_norm(ThreadState& state, const at::RecordFunction& fn) {
 
 void tell_results(const void* token, CallShapes&& call, std::optional<TensorSpan> results) {
   const auto& state = thread_state();
-  if (!state.is_observed() || state.frames.back().token != token || !state.session->shapes().wanted()) return;
+  if (!state.is_observed() || state.frames.back().token != token || !state.session->shapes.wanted()) return;
   for (const auto* result : results.value_or(TensorSpan())) call.outputs.add(*result);
   if (results && state.lent.memory) {
     std::vector<const void*> blocks;
     bool known = true;
     for (const auto* result : *results) known &= add_output_block(*result, blocks);
-    if (known) state.session->note_outputs(token, blocks);
+    if (known) state.session->frames.note_outputs(token, blocks);
   }
-  state.session->shapes().keep(state.frames.back().module, std::move(call));
+  state.session->shapes.keep(state.frames.back().module, std::move(call));
 }
 
 bool ModuleCall::keeps_shapes() {
   const auto& state = thread_state();
-  return state.is_observed() && state.session->shapes().wanted();
+  return state.is_observed() && state.session->shapes.wanted();
 }
 void ModuleCall::takes(const Tensors& inputs) {
   shapes_.emplace();
@@ -125,17 +114,13 @@ void ModuleCall::returns(const Tensors& results) {
   if (shapes_) tell_results(entered_, std::move(*shapes_), TensorSpan(results));
 }
 
-OptimizerStep::OptimizerStep(const void* optimizer) : entered_(entered_here<&Session::enter_optimizer>(optimizer)) {}
-OptimizerStep::~OptimizerStep() { leave(entered_); }
-StepsClosure::StepsClosure(const void* closure) : entered_(entered_here<&Session::enter_closure>(closure)) {}
-StepsClosure::~StepsClosure() { leave(entered_); }
-
-void Session::count_if_uncalled(ModuleId module) {
-  if (!observes_this_thread()) return;
-  const auto& state = thread_state();
-  const auto phase = state.phase_of_call();
-  const std::lock_guard guard(state.lent.table->lock);
-  if (!state.lent.table->was_called(module)) state.lent.table->count_call({module, phase, state.region});
+StepCall::StepCall(Of of, const void* token) {
+  if (call_listeners.load(std::memory_order_relaxed) == 0 || !thread_state().is_observed()) return;
+  const auto& frames = thread_state().session->frames;
+  if (of == Of::optimizer ? frames.enter_optimizer(token) : frames.enter_closure(token)) entered_ = token;
+}
+StepCall::~StepCall() {
+  if (entered_ != nullptr) thread_state().close(entered_);
 }
 
 }  // namespace roofprof::observe

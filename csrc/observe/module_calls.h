@@ -5,6 +5,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -69,28 +70,18 @@ class ModuleCall {
   std::optional<CallShapes> shapes_;
 };
 
-// Reports an optimizer's step that lasts as long as this, where a profile observes the thread.
-class OptimizerStep {
+// Reports an optimizer's step, or a run of the closure that was passed to one, whose work counts as outside of the
+// step. It lasts as long as this, and is reported where a profile observes the thread.
+class StepCall {
  public:
-  explicit OptimizerStep(const void* optimizer);
-  ~OptimizerStep();
-  OptimizerStep(const OptimizerStep&) = delete;
-  OptimizerStep& operator=(const OptimizerStep&) = delete;
+  enum class Of : std::uint8_t { optimizer, closure };
+  StepCall(Of of, const void* token);
+  ~StepCall();
+  StepCall(const StepCall&) = delete;
+  StepCall& operator=(const StepCall&) = delete;
 
  private:
-  const void* entered_;
-};
-
-// A run of the closure that was passed to a step: its work counts as outside of the step.
-class StepsClosure {
- public:
-  explicit StepsClosure(const void* closure);
-  ~StepsClosure();
-  StepsClosure(const StepsClosure&) = delete;
-  StepsClosure& operator=(const StepsClosure&) = delete;
-
- private:
-  const void* entered_;
+  const void* entered_ = nullptr;
 };
 
 }  // namespace roofprof::observe

@@ -10,6 +10,7 @@
 
 #include "observe/autograd_ranges.h"
 #include "observe/memory/allocations.h"
+#include "observe/memory/boundary_log.h"
 #include "observe/module_calls.h"
 #include "observe/op_owner.h"
 #include "observe/operators/leave_results.h"
@@ -37,10 +38,10 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   running.op = code;
   running.key = {.op = running.op, .owner = state.now()};
   running.described = false;
-  running.logged = state.logs_traffic();
-  running.event = state.next_event();
-  running.operands_before = state.operands.size();
-  state.mark(running);
+  running.logged = state.lent.logs_traffic();
+  running.event = state.lent.next_event();
+  running.operands_before = state.traffic.operands.size();
+  if (state.marks.wanted()) running.mark = state.marks.push(running.key, LaunchLevel::op, running.event);
   state.ops.push_back(std::move(running));
   state.ops.back().start = now_ticks();
 }
@@ -60,7 +61,7 @@ struct InputsRead {
 InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
   InputsRead read;
   try {
-    const auto signature = signature_of(*key.op, inputs, state.reads_by(key));
+    const auto signature = signature_of(*key.op, inputs, state.lent.reads_by(key));
     read.signature = signature.hash;
     read.dispatch_path = signature.dispatch_path;
     read.tells_results = signature.tells_results;
@@ -85,7 +86,7 @@ InputsRead read_inputs(ThreadState& state, c10::ArrayRef<const c10::IValue> inpu
 // Reads the inputs of an op that needs no signature.
 InputsRead read_path(ThreadState& state, c10::ArrayRef<const c10::IValue> inputs, const BucketKey& key) {
   InputsRead read;
-  read.dispatch_path = dispatch_path_of(*key.op, inputs, state.reads_by(key));
+  read.dispatch_path = dispatch_path_of(*key.op, inputs, state.lent.reads_by(key));
   read.described = key.op->kind != OpKind::compiled;
   read.tells_results = key.op->kind == OpKind::view && !read.dispatch_path.wrapped && !read.dispatch_path.fake;
   if (read.tells_results) read.bucket = state.lent.table->find(key);
@@ -178,12 +179,9 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
                        tell_inputs(*state.lent.memory, fn, *op, state.origin_of_memory(key.owner, owner.has_value()));
   key.without_data = read.dispatch_path.fake;
   const auto decision = decide(state, *op, read.dispatch_path, watched);
-  const auto operands_before = state.operands.size();
-  const bool logged = state.logs_traffic();
-  if (logged && op->kind == OpKind::counted) {
-    add_inputs(*op, fn, state.operands);
-    state.place_operands(operands_before);
-  }
+  const auto operands_before = state.traffic.operands.size();
+  const bool logged = state.lent.logs_traffic();
+  if (logged && op->kind == OpKind::counted) state.traffic.add_inputs(state.lent, *op, fn);
 
   auto& running = state.ops.emplace_back();
   running.record = &fn;
@@ -201,10 +199,12 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.bucket = read.bucket;
   running.logged = logged;
   running.watched = watched;
-  running.event = state.next_event();
+  running.event = state.lent.next_event();
   running.operands_before = operands_before;
   if (op->collective) begin_collective(*state.lent.collectives, fn, running.collective, now_ticks());
-  if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) state.mark(running);
+  if (state.marks.wanted() && may_launch(*op, read.dispatch_path, decision.only_shapes)) {
+    running.mark = state.marks.push(running.key, LaunchLevel::op, running.event);
+  }
   if (!needs_results(state, running)) leave_results(fn);
   if (decision.muted) at::enableRecordFunction(false);
   running.start = now_ticks();
@@ -302,8 +302,8 @@ void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& runni
   // What was counted inside has its own buckets.
   state.count(index, ticks - running.inner_ticks, work, 1, left_out);
   running.inner_ticks = ticks;
-  state.keep_op(running, index, now);
-  if (running.logged) state.note_traffic(fn, running, index, work);
+  keep_op(state.lent, running, index, now);
+  if (running.logged) state.traffic.note(state.lent, fn, running, index, work);
   if (running.collective.group >= 0) {
     state.lent.collectives->count(running.collective.call, running.collective.group, {state.lent.table, index});
   } else if (!running.op->communicates && state.lent.collectives->any_since(running.start)) {
@@ -321,7 +321,10 @@ void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& runni
     running.inside.evidence = 0;
   }
   if (running.inside.any()) state.bypass.evidence |= kWorkSeen;
-  if (running.inside.operations) state.session->note_computed(running.dispatch_path.fake);
+  if (running.inside.operations) {
+    auto& seen = state.session->seen;
+    (running.dispatch_path.fake ? seen.computed_without_data : seen.computed_with_data).set();
+  }
 }
 
 // Does the same where the bucket is not known. Returns false where the thread's ops are gone: code that ran meanwhile
@@ -359,10 +362,10 @@ void end_op(ThreadState& state, const at::RecordFunction& fn, std::size_t depth,
       return;
     }
   } else if (found == Verdict::look_through) {
-    state.keep_transparent(ending, now);
+    keep_transparent(state.lent, ending, now);
   }
   const auto& running = state.ops[depth];
-  if (state.operands.size() > running.operands_before) state.operands.resize(running.operands_before);
+  if (state.traffic.operands.size() > running.operands_before) state.traffic.operands.resize(running.operands_before);
   state.bypass.evidence |= op.evidence;
   if ((op.evidence & (kReadOut | kBroughtIn)) != 0) hand_over(state, fn, op, depth);
   if (depth == 0) return;

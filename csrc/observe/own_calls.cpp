@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "observe/active_passes.h"
 #include "observe/script_frames.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
@@ -34,6 +35,10 @@ OwnCalls& own_calls();
 constinit std::atomic<int> calls_running{0};
 constinit std::atomic<bool> threads_started{false};
 constinit std::atomic<std::uint64_t> calls_made{0};
+
+// Starts of passes so far, and the latest of them that an op of nobody's ran after.
+constinit std::atomic<std::uint64_t> starts{0};
+constinit std::atomic<std::uint64_t> op_of_nobody_after{0};
 
 constinit thread_local const Session* run_here = nullptr;
 constinit thread_local const OwnCallData* made_here = nullptr;
@@ -112,8 +117,8 @@ OwnCall::OwnCall(Session& session, bool of_model)
       outer_(made_here) {
   made_here = call_.get();
   begin_call(call_);
-  for (const auto& other : Session::active_sessions()) {
-    if (same_model(*call_, *other)) other->others().note_run(call_->number);
+  for (const auto& other : active_sessions()) {
+    if (same_model(*call_, *other)) other->others.note_run(call_->number);
   }
 }
 
@@ -164,11 +169,26 @@ Caller caller_for(const Session& session) {
 }
 
 void note_op_elsewhere() {
-  if (made_here != nullptr) return made_here->session->note_own_op_elsewhere();
+  if (made_here != nullptr) return made_here->session->seen.ops_elsewhere.note();
   if (run_here != nullptr) return;
-  if (const auto forked = session_of_fork()) return forked->note_own_op_elsewhere();
+  if (const auto forked = session_of_fork()) return forked->seen.ops_elsewhere.note();
   const auto work = work_of_started_thread();
-  work.call ? work.call->session->note_own_op_elsewhere() : Session::note_op_elsewhere();
+  work.call ? work.call->session->seen.ops_elsewhere.note() : OpsElsewhere::note_of_nobody();
+}
+
+void OpsElsewhere::start_pass() {
+  own_.clear();
+  start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+bool OpsElsewhere::any() const { return own_.is_set() || op_of_nobody_after.load(std::memory_order_relaxed) >= start_; }
+
+void OpsElsewhere::note_of_nobody() {
+  const auto now = starts.load(std::memory_order_relaxed);
+  // Read first: other people's threads come by here with each op.
+  if (op_of_nobody_after.load(std::memory_order_relaxed) < now) {
+    op_of_nobody_after.store(now, std::memory_order_relaxed);
+  }
 }
 
 bool is_counted(Session& session, ModuleId place, const std::function<InModel()>& in_model) {
@@ -178,14 +198,14 @@ bool is_counted(Session& session, ModuleId place, const std::function<InModel()>
   if (!session.setup.leaves_out_others) return true;
   const auto inside = place == kModel ? InModel::yes : caller == Caller::unknown ? in_model() : InModel::no;
   if (inside != InModel::no) {
-    session.others().note(place, inside == InModel::perhaps);
+    session.others.note(place, inside == InModel::perhaps);
     return false;
   }
   if (is_called_by_other_runs(session)) {
-    session.others().note_unclear();
+    session.others.note_unclear();
     return false;
   }
-  session.others().note_helper();
+  session.others.note_helper();
   return true;
 }
 
@@ -193,7 +213,7 @@ void note_other_runs(Session& session) {
   auto& calls = own_calls();
   const std::lock_guard lock(calls.mutex);
   for (const auto& call : calls.running) {
-    if (same_model(*call, session)) session.others().note_run(call->number);
+    if (same_model(*call, session)) session.others.note_run(call->number);
   }
 }
 

@@ -62,7 +62,7 @@ void open_region(std::string_view name, const void* token) {
   auto& state = thread_state();
   // An op that counts as a whole owns what runs inside, so a region there would get no work.
   if (!state.is_observed() || state.in_owned_work()) return;
-  auto& regions = state.session->regions();
+  auto& regions = state.session->regions;
   const auto row = regions.find_or_add(state.now().module, name);
   const auto path = regions.find_or_add_path(state.region, name);
   if (row || path != state.region) state.open_region(row, path, token);
@@ -73,14 +73,14 @@ bool name_call(const Session& session, const void* module, std::string_view name
   if (!state.is_observed() || state.session.get() != &session || state.in_owned_work()) return false;
   const auto& call = state.frames.back();
   if (call.kind != FrameKind::module || call.token != module || call.opens_region) return false;
-  const auto path = state.session->regions().find_or_add_path(state.region, name);
+  const auto path = state.session->regions.find_or_add_path(state.region, name);
   if (path != state.region) state.name_call(path);
   return true;
 }
 
 bool is_region_open(std::string_view name) {
   const auto& state = thread_state();
-  return state.is_observed() && state.session->regions().is_open(state.region, name);
+  return state.is_observed() && state.session->regions.is_open(state.region, name);
 }
 
 void close_region(const void* token) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 
+#include "observe/active_passes.h"
 #include "observe/handed_over.h"
 #include "observe/operators/op_info.h"
 #include "observe/own_calls.h"
@@ -15,6 +16,7 @@
 #include "observe/script/script_places.h"
 #include "observe/session.h"
 #include "observe/thread_state.h"
+#include "observe/unobserved_work.h"
 
 namespace roofprof::observe {
 namespace {
@@ -52,7 +54,7 @@ void note_call_of_others(const at::RecordFunction& fn) {
   const auto inputs = fn.inputs();
   if (inputs.empty() || !inputs[0].isObject() || !is_forward(fn.name())) return;
   const void* object = inputs[0].toObject().get();
-  for (const auto& session : Session::active_sessions()) {
+  for (const auto& session : active_sessions()) {
     if (session->setup.model == object && session->setup.leaves_out_others) {
       is_counted(*session, kModel, [] { return InModel::yes; });
     }
@@ -172,7 +174,7 @@ void note_unseen_nodes(ThreadState& state, const KnownMethod& method) {
   for (const auto& nodes : method.unseen) {
     const auto place =
         scripts == nullptr || nodes.module == nullptr ? std::nullopt : scripts->place_of(nodes.module, state.frames);
-    state.note_unobserved(nodes.op, Unobserved::script, place.value_or(state.now().module), nodes.count);
+    note_unobserved(state, nodes.op, Unobserved::script, place.value_or(state.now().module), nodes.count);
   }
 }
 

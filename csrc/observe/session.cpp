@@ -6,19 +6,19 @@
 #include <unordered_map>
 #include <utility>
 
+#include "observe/active_passes.h"
+#include "observe/collectives/collective_log.h"
+#include "observe/memory/allocations.h"
+#include "observe/memory/boundary_log.h"
+#include "observe/memory/stable_places.h"
 #include "observe/module_calls.h"
 #include "observe/own_calls.h"
+#include "observe/regions.h"
+#include "observe/reuse/reuse_log.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
 namespace {
-
-// Starts of passes so far, and the latest of them that an op ran elsewhere after.
-std::atomic<std::uint64_t> starts{0};
-std::atomic<std::uint64_t> op_elsewhere_after{0};
-
-// Threads whose backward may still come.
-constexpr std::size_t kMaxRings = 256;
 
 // Each op follows its memory through all modules around it. Trees that are deeper would take minutes and gigabytes.
 constexpr std::size_t kMostLevels = 256;
@@ -42,6 +42,28 @@ Allocations::Place place_of_thread() {
 
 }  // namespace
 
+struct Session::OpsOfTable {
+  BucketTable* table;
+  std::vector<std::int64_t> ops;  // the index into Pass::ops of each bucket; -1: it counts nothing
+};
+
+void BlockSteps::mark() {
+  marked_.fetch_add(1, std::memory_order_relaxed);
+  const auto logs = lender_.of_pass();
+  if (logs.boundaries) logs.boundaries->step();
+  if (logs.sample && thread_state().begins_part()) logs.sample->end_step();
+}
+
+void BlockSteps::leave() {
+  if (between_.exchange(true, std::memory_order_relaxed)) return;
+  left_.store(true, std::memory_order_relaxed);
+  open_region(kBetweenSteps, this);
+}
+
+void BlockSteps::enter() {
+  if (between_.exchange(false, std::memory_order_relaxed)) close_region(this);
+}
+
 void Session::refuse_nesting() {
   const auto& state = thread_state();
   if (!state.frames.empty() && state.session->active()) {
@@ -56,14 +78,6 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   auto& state = thread_state();
   if (active()) throw std::logic_error("roofprof: this profiler is already running; end its block or run first");
   state.abandon();
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto& table : tables_) {
-      const std::lock_guard table_lock(table->lock);
-      table->start_pass();
-    }
-  }
-  event_ids_.start_pass();
   pass_.fetch_add(1, std::memory_order_relaxed);
   auto& passes = ActivePasses::instance();
   {
@@ -72,28 +86,10 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
     for (const auto& other : passes.sessions) other->may_mute_ = false;
     passes.sessions.push_back(shared_from_this());
   }
-  marker_.store(marker, std::memory_order_relaxed);
-  own_op_elsewhere_.store(false, std::memory_order_relaxed);
-  steps_marked_.store(0, std::memory_order_relaxed);
-  between_steps_.store(false, std::memory_order_relaxed);
-  left_steps_.store(false, std::memory_order_relaxed);
+  seen.ops_elsewhere.start_pass();
+  steps.start_pass();
   process_ = forks_so_far();
-  start_ = starts.fetch_add(1, std::memory_order_relaxed) + 1;
-  lent_before_ = lent_tables();
-  auto memory = setup.measures_memory ? std::make_shared<Allocations>() : nullptr;
-  if (memory) memory->begin(&place_of_thread, setup.owned_storages);
-  {
-    const std::lock_guard lock(mutex_);  // a worker of the pass before may be asking for it
-    memory_ = std::move(memory);
-    collectives_ = std::make_shared<CollectiveLog>();
-    reuse_ = setup.tracks_reuse ? std::make_shared<ReuseLog>() : nullptr;
-    places_ = setup.tracks_reuse ? std::make_shared<StablePlaces>() : nullptr;
-    // TorchScript is observed in a copy of its code, which keeps values longer.
-    const bool bounded = setup.tracks_reuse && !setup.scripts && has_known_boundaries(setup.parents);
-    boundaries_ = bounded ? std::make_shared<BoundaryLog>(setup.parents) : nullptr;
-    const bool samples = setup.tracks_reuse && setup.samples_traffic;
-    sample_ = samples ? std::make_shared<TrafficSample>(boundaries_) : nullptr;
-  }
+  lend_for_pass(marker);
   active_.store(true, std::memory_order_release);
   if (setup.modules) ++call_listeners;
   if (setup.scripts || setup.leaves_out_others) forks_ = std::make_unique<ScriptForks>(shared_from_this());
@@ -103,50 +99,67 @@ void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   if (base) state.open(*this, *base, Phase::forward, FrameKind::base, this);
 }
 
+void Session::lend_for_pass(LaunchMarker* marker) {
+  event_ids_.start_pass();
+  Lent of_pass;
+  of_pass.marker = marker;
+  of_pass.reads = setup.parameter_reads.get();
+  of_pass.event_ids = setup.keeps_events ? &event_ids_ : nullptr;
+  of_pass.collectives = std::make_shared<CollectiveLog>();
+  if (setup.measures_memory) {
+    of_pass.memory = std::make_shared<Allocations>();
+    of_pass.memory->begin(&place_of_thread, setup.owned_storages);
+  }
+  if (setup.tracks_reuse) {
+    of_pass.reuse = std::make_shared<ReuseLog>();
+    of_pass.places = std::make_shared<StablePlaces>();
+    // TorchScript is observed in a copy of its code, which keeps values longer.
+    const bool bounded = !setup.scripts && has_known_boundaries(setup.parents);
+    if (bounded) of_pass.boundaries = std::make_shared<BoundaryLog>(setup.parents);
+    if (setup.samples_traffic) of_pass.sample = std::make_shared<TrafficSample>(of_pass.boundaries);
+  }
+  lender.start_pass(std::move(of_pass));
+}
+
 Pass Session::stop() {
   const Ticks ended = now_ticks();
   auto& state = thread_state();
   const bool began_here = state.session.get() == this;
-  if (began_here) {
-    state.abandon_ops();
-    state.close_all();
-  }
-  const auto threads_inside = lent_tables() - lent_before_ - (began_here ? 0 : 1);
+  if (began_here) state.close_all();
+  const auto threads_inside = lender.lent_in_pass() - (began_here ? 0 : 1);
   if (active_.exchange(false, std::memory_order_acq_rel) && setup.modules) --call_listeners;
-  const auto memory = this->memory();
-  if (memory) memory->end();
+  const auto of_pass = lender.of_pass();
+  if (of_pass.memory) of_pass.memory->end();
   forks_.reset();
-  marker_.store(nullptr, std::memory_order_relaxed);
+  lender.forget_marker();
   auto& passes = ActivePasses::instance();
   {
     const std::lock_guard lock(passes.mutex);
     std::erase_if(passes.sessions, [this](const auto& session) { return session.get() == this; });
     if (passes.sessions.empty()) passes.remove();
   }
-  collectives()->settle(ended);
+  of_pass.collectives->settle(ended);
   const double scale = ns_per_tick();
-  Pass pass = collect(scale);
+  Pass pass = collect(of_pass, scale);
   pass.threads_inside = std::max<std::int64_t>(threads_inside, 0);
-  pass.ops_elsewhere = own_op_elsewhere_ || op_elsewhere_after.load(std::memory_order_relaxed) >= start_;
+  pass.ops_elsewhere = seen.ops_elsewhere.any();
   // TorchScript is observed in a copy of its code, which keeps values longer.
-  if (memory && !setup.scripts) pass.memory = memory->result();
+  if (of_pass.memory && !setup.scripts) pass.memory = of_pass.memory->result();
   pass.wall_ns = std::llround(static_cast<double>(ended - started_) * scale);
   return pass;
 }
 
-Pass Session::collect(double ns_per_tick) {
+Pass Session::collect(const Lent& of_pass, double ns_per_tick) {
   const auto to_ns = [ns_per_tick](Ticks ticks) { return std::llround(static_cast<double>(ticks) * ns_per_tick); };
   Pass pass;
   std::unordered_map<BucketKey, std::size_t, BucketKeyHash> indices;
   std::map<Owner, ModuleClock> clocks;
-  std::map<RegionId, RegionClock> regions;
+  std::map<RegionId, RegionClock> region_clocks;
   std::vector<BytesLeftOut> left_out;  // of each of Pass::ops
-  const auto steps = steps_marked();
-  const std::lock_guard lock(mutex_);
-  std::vector<std::vector<std::int64_t>> ops_by_table;  // Pass::ops of each table's buckets
-  for (auto& table : tables_) {
+  std::vector<OpsOfTable> tables;
+  for (auto* table : lender.tables()) {
     const std::lock_guard table_lock(table->lock);
-    auto& ops_of_buckets = ops_by_table.emplace_back();
+    auto& ops_of_buckets = tables.emplace_back(OpsOfTable{table, {}}).ops;
     for (const auto& bucket : table->buckets()) {
       ops_of_buckets.push_back(-1);
       if (bucket.calls == 0) continue;
@@ -164,40 +177,39 @@ Pass Session::collect(double ns_per_tick) {
       op.calls += bucket.calls;
       op.work += bucket.total_work();
       op.time_ns = op.time_ns.value_or(0) + to_ns(bucket.ticks);
-      if (left_steps_ && regions_.is_open(bucket.key.owner.region, kBetweenSteps)) {
+      if (steps.were_left() && regions.is_open(bucket.key.owner.region, kBetweenSteps)) {
         pass.outside_steps += bucket.total_work();
-      } else if (steps > 0 && bucket.step == steps) {
+      } else if (steps.marked() > 0 && bucket.step == steps.marked()) {
         pass.outside_steps += bucket.work_of_step();
       }
     }
     table->add_clocks(clocks);
     for (const auto& [id, clock] : table->regions()) {
-      regions[id].calls += clock.calls;
-      regions[id].wall_ticks += clock.wall_ticks;
+      region_clocks[id].calls += clock.calls;
+      region_clocks[id].wall_ticks += clock.wall_ticks;
     }
     pass.unknown_backward_nodes += table->unknown_backward_nodes;
     pass.differentiated_whole.insert(table->differentiated_whole.begin(), table->differentiated_whole.end());
     pass.uncertain_places.insert(table->uncertain_places.begin(), table->uncertain_places.end());
     pass.failures.insert(table->failures.begin(), table->failures.end());
   }
-  pass.graph_calls = std::exchange(graph_calls_, {});
-  if (setup.keeps_events) pass.events = std::make_shared<PassEvents>(take_events(ops_by_table, ns_per_tick));
+  pass.graph_calls = graph_calls.take();
+  if (setup.keeps_events) pass.events = std::make_shared<PassEvents>(take_events(tables, ns_per_tick));
   const auto op_of = [&](const CollectiveLog::Place& place) -> std::int64_t {
-    const auto table = std::ranges::find(tables_, place.first, &std::unique_ptr<BucketTable>::get);
-    const auto& ops = ops_by_table[static_cast<std::size_t>(table - tables_.begin())];
-    return place.second < ops.size() ? ops[place.second] : -1;
+    const auto of = std::ranges::find(tables, place.first, &OpsOfTable::table);
+    return of != tables.end() && place.second < of->ops.size() ? of->ops[place.second] : -1;
   };
   pass.collectives =
-      collectives_->collect(op_of, [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
-  if (reuse_) reuse_->collect(pass.ops, op_of);
-  if (boundaries_) boundaries_->collect(pass.ops, op_of);
-  pass.crossings_known = boundaries_ != nullptr;
-  if (sample_ && std::ranges::any_of(left_out, &BytesLeftOut::any)) {
+      of_pass.collectives->collect(op_of, [&](Ticks ticks) { return started_steady_ns_ + to_ns(ticks - started_); });
+  if (of_pass.reuse) of_pass.reuse->collect(pass.ops, op_of);
+  if (of_pass.boundaries) of_pass.boundaries->collect(pass.ops, op_of);
+  pass.crossings_known = of_pass.boundaries != nullptr;
+  if (of_pass.sample && std::ranges::any_of(left_out, &BytesLeftOut::any)) {
     scale_traffic(pass, left_out);
-    pass.sampled = sample_->parts();
+    pass.sampled = of_pass.sample->parts();
   }
   if (setup.leaves_out_others) {
-    others_.end_pass([&](ModuleId place) {
+    others.end_pass([&](ModuleId place) {
       std::int64_t calls = 0;
       auto clock = clocks.lower_bound({place, Phase::forward, kNoRegion});
       for (; clock != clocks.end() && clock->first.module == place && clock->first.phase == Phase::forward; ++clock) {
@@ -209,16 +221,16 @@ Pass Session::collect(double ns_per_tick) {
   for (const auto& [owner, clock] : clocks) {
     pass.clocks.push_back({owner, clock.calls, to_ns(clock.self_ticks)});
   }
-  for (const auto& [id, clock] : regions) pass.regions.push_back({id, clock.calls, to_ns(clock.wall_ticks)});
+  for (const auto& [id, clock] : region_clocks) pass.regions.push_back({id, clock.calls, to_ns(clock.wall_ticks)});
   return pass;
 }
 
-PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& ops, double ns_per_tick) {
+PassEvents Session::take_events(const std::vector<OpsOfTable>& tables, double ns_per_tick) {
   const auto to_ns = [&](Ticks ticks) { return std::llround(static_cast<double>(ticks - started_) * ns_per_tick); };
   PassEvents taken;
   std::unordered_map<const OpInfo*, std::int64_t> names;
-  for (std::size_t i = 0; i < tables_.size(); ++i) {
-    auto& table = *tables_[i];
+  for (const auto& [of, ops] : tables) {
+    auto& table = *of;
     const std::lock_guard table_lock(table.lock);
     const auto log = std::exchange(table.events, {});
     taken.left_out += log.left_out;
@@ -231,9 +243,9 @@ PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& op
                   .begin_ns = to_ns(timed.begin),
                   .end_ns = to_ns(timed.end)};
       if (timed.kind == EventKind::op) {
-        if (timed.bucket >= ops[i].size() || ops[i][timed.bucket] < 0) continue;  // begun since the pass was collected
+        if (timed.bucket >= ops.size() || ops[timed.bucket] < 0) continue;  // begun since the pass was collected
         event.owner = table[timed.bucket].key.owner;
-        event.bucket = ops[i][timed.bucket];
+        event.bucket = ops[timed.bucket];
       }
       if (timed.op != nullptr) {
         const auto [name, fresh] = names.try_emplace(timed.op, std::ssize(taken.names));
@@ -244,148 +256,6 @@ PassEvents Session::take_events(const std::vector<std::vector<std::int64_t>>& op
     }
   }
   return taken;
-}
-
-bool Session::enter(ModuleId module, const void* token, FrameKind kind) {
-  if (!active()) return false;
-  auto& state = thread_state();
-  if (!state.frames.empty() && state.session.get() != this) return false;
-  return state.open(*this, module, state.phase_of_call(), kind, token);
-}
-
-// Other threads' optimizers are none of this profile's business.
-bool Session::observes_this_thread() const {
-  const auto& state = thread_state();
-  return active() && !state.frames.empty() && state.session.get() == this;
-}
-
-bool Session::enter_optimizer(const void* token) {
-  return observes_this_thread() && thread_state().open(*this, kOptimizer, Phase::optimizer, FrameKind::module, token);
-}
-
-bool Session::enter_closure(const void* token) {
-  return observes_this_thread() && thread_state().open(*this, kOutside, Phase::forward, FrameKind::base, token);
-}
-
-void Session::pause() {
-  if (!observes_this_thread()) return;
-  thread_state().open(*this, kOutside, Phase::forward, FrameKind::pause, &active_);
-}
-
-void Session::resume() { leave(&active_); }
-
-std::optional<ModuleId> Session::leave(const void* token) {
-  auto& state = thread_state();
-  return state.session.get() == this ? state.close(token) : std::nullopt;
-}
-
-void Session::note_outputs(const void* token, const std::vector<const void*>& blocks) {
-  const auto& state = thread_state();
-  if (state.session.get() != this || !state.lent.memory || state.frames.back().token != token) return;
-  state.lent.memory->returns(state.frames.back().memory, blocks);
-}
-
-Evidence Session::evidence_inside(const void* token) const {
-  const auto& state = thread_state();
-  if (state.session.get() != this || state.frames.back().token != token || state.in_owned_work()) return kWorkSeen;
-  return state.bypass.evidence;
-}
-
-std::vector<MemoryRange> Session::imported(const void* token) const {
-  const auto& state = thread_state();
-  if (state.bypass.numpy_exchange.size() == 0 || state.session.get() != this) return {};
-  if (state.frames.back().token != token || state.in_owned_work()) return {};
-  return state.bypass.numpy_exchange.results(state.frames.back().exchanges_before);
-}
-
-void Session::forget_imported(const void* token) {
-  auto& state = thread_state();
-  if (state.session.get() != this || state.frames.back().token != token) return;
-  state.bypass.numpy_exchange.forget_results(state.frames.back().exchanges_before);
-}
-
-void Session::note_unobserved_module(std::string_view type, Unobserved kind) {
-  auto& state = thread_state();
-  if (state.session.get() != this) return;
-  state.note_unobserved(type, kind);
-  state.bypass.numpy_exchange.forget(state.frames.back().exchanges_before);
-}
-
-void Session::mark_step() {
-  steps_marked_.fetch_add(1, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
-  if (boundaries_) boundaries_->step();
-  if (sample_ && thread_state().begins_part()) sample_->end_step();
-}
-
-void Session::leave_steps() {
-  if (between_steps_.exchange(true, std::memory_order_relaxed)) return;
-  left_steps_.store(true, std::memory_order_relaxed);
-  open_region(kBetweenSteps, &between_steps_);
-}
-
-void Session::enter_steps() {
-  if (between_steps_.exchange(false, std::memory_order_relaxed)) close_region(&between_steps_);
-}
-
-std::shared_ptr<Allocations> Session::memory() {
-  const std::lock_guard lock(mutex_);
-  return memory_;
-}
-
-std::shared_ptr<CollectiveLog> Session::collectives() {
-  const std::lock_guard lock(mutex_);
-  return collectives_;
-}
-
-Lent Session::lend() {
-  const std::lock_guard lock(mutex_);
-  if (free_tables_.empty()) free_tables_.push_back(tables_.emplace_back(std::make_unique<BucketTable>()).get());
-  auto* table = free_tables_.back();
-  free_tables_.pop_back();
-  return {.table = table,
-          .ring = ring_of_this_thread(),
-          .marker = marker_.load(std::memory_order_relaxed),
-          .reads = setup.parameter_reads.get(),
-          .event_ids = setup.keeps_events ? &event_ids_ : nullptr,
-          .memory = memory_,
-          .collectives = collectives_,
-          .reuse = reuse_,
-          .places = places_,
-          .boundaries = boundaries_,
-          .sample = sample_};
-}
-
-std::int64_t Session::lent_tables() {
-  const std::lock_guard lock(mutex_);
-  return std::ssize(tables_) - std::ssize(free_tables_);
-}
-
-void Session::take_back(const Lent& lent) {
-  const std::lock_guard lock(mutex_);
-  free_tables_.push_back(lent.table);
-}
-
-std::shared_ptr<SequenceRing> Session::ring_of_this_thread() {
-  auto& ring = rings_[at::RecordFunction::currentThreadId()];
-  if (!ring) ring = std::make_shared<SequenceRing>();
-  auto result = ring;
-  if (rings_.size() > kMaxRings) rings_.erase(rings_.begin());
-  return result;
-}
-
-std::optional<ModuleId> Session::module_of_node(std::uint64_t forward_thread, std::uint64_t sequence_number) {
-  const std::lock_guard lock(mutex_);
-  const auto ring = rings_.find(forward_thread);
-  return ring == rings_.end() ? std::nullopt : ring->second->find(sequence_number);
-}
-
-void Session::note_op_elsewhere() {
-  const auto now = starts.load(std::memory_order_relaxed);
-  // Read first: other people's threads come by here with each op.
-  if (op_elsewhere_after.load(std::memory_order_relaxed) < now) {
-    op_elsewhere_after.store(now, std::memory_order_relaxed);
-  }
 }
 
 }  // namespace roofprof::observe

@@ -14,8 +14,9 @@
 #include <utility>
 
 #include "observe/handed_over.h"
+#include "observe/memory/boundary_log.h"
 #include "observe/operators/known_address.h"
-#include "observe/operators/operands.h"
+#include "observe/sequence_ring.h"
 #include "observe/session.h"
 
 namespace roofprof::observe {
@@ -83,8 +84,8 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
     last_call = last_call_of(in);
     session = in.shared_from_this();
     pass = in.pass();
-    lent = in.lend();
-    marks.tell(lent.marker);
+    lent = in.lender.lend();
+    marks.start(lent.marker, in.launches, *lent.table);
     region = region_handed_over(in);
     next_sequence = at::sequence_number::peek();
   } else if (session.get() != &in) {
@@ -103,7 +104,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
               .evidence_before = bypass.evidence,
               .exchanges_before = bypass.numpy_exchange.size(),
               .opened = last_switch,
-              .event = next_event()};
+              .event = lent.next_event()};
   bypass.evidence = 0;
   if (kind == FrameKind::node) {
     ++backward.nodes;
@@ -113,7 +114,7 @@ bool ThreadState::open(Session& in, ModuleId module, Phase phase, FrameKind kind
   }
   // An op that owns its nested work also owns the launches in it, whatever it calls.
   if (marks.wanted() && !in_owned_work()) {
-    frame.mark = marks.push(launch_of({.owner = {module, phase, region}}), LaunchLevel::module);
+    frame.mark = marks.push({.owner = {module, phase, region}}, LaunchLevel::module);
   }
   if (lent.memory && is_call(kind)) {
     // The outer call of a module keeps what an inner call of the same module keeps, so only the outer one counts it.
@@ -161,7 +162,7 @@ void ThreadState::begin_region(Frame& frame, RegionId id) {
   frame.opens_region = true;
   region = id;
   region_handover.begin(session, pass, id);
-  if (frame.mark != 0) marks.move(frame.mark, launch_of({.owner = owner_of(frame)}));
+  if (frame.mark != 0) marks.move(frame.mark, {.owner = owner_of(frame)});
   const std::lock_guard guard(lent.table->lock);
   ++lent.table->regions()[id].calls;
 }
@@ -232,28 +233,8 @@ void ThreadState::move_scope(ModuleId module) {
   if (lent.event_ids != nullptr) keep_frame(frame);
   frame.module = module;
   frame.opened = last_switch;
-  frame.event = next_event();
-  if (frame.mark != 0) marks.move(frame.mark, launch_of({.owner = owner_of(frame)}));
-}
-
-void ThreadState::keep(TimedEvent event) {
-  event.thread = at::RecordFunction::currentThreadId();
-  const std::lock_guard guard(lent.table->lock);
-  if (event.id == 0) {
-    ++lent.table->events.left_out;
-  } else {
-    lent.table->events.events.push_back(event);
-  }
-}
-
-void ThreadState::keep_transparent(const RunningOp& running, Ticks end) {
-  if (lent.event_ids == nullptr || running.mark == 0) return;
-  keep({.id = running.event,
-        .kind = EventKind::transparent,
-        .owner = running.key.owner,
-        .op = running.op,
-        .begin = running.start,
-        .end = end});
+  frame.event = lent.next_event();
+  if (frame.mark != 0) marks.move(frame.mark, {.owner = owner_of(frame)});
 }
 
 // Up to the last switch.
@@ -263,25 +244,18 @@ void ThreadState::keep_frame(const Frame& frame) {
   const bool nameless = frame.kind == FrameKind::region && !frame.opens_region && frames.size() > 1 &&
                         frames[frames.size() - 2].module == frame.module;
   if (nameless) return;
-  keep({.id = frame.event,
-        .kind = frame.kind == FrameKind::region ? EventKind::region : EventKind::module,
-        .owner = owner_of(frame),
-        .begin = frame.opened,
-        .end = last_switch});
-}
-
-LaunchId ThreadState::launch_of(const BucketKey& key) {
-  if (const auto known = lent.table->launch_of(key); known != kNoLaunch) return known;
-  const auto id = session->launches().id_of(key);
-  lent.table->keep_launch(key, id);
-  return id;
+  lent.keep({.id = frame.event,
+             .kind = frame.kind == FrameKind::region ? EventKind::region : EventKind::module,
+             .owner = owner_of(frame),
+             .begin = frame.opened,
+             .end = last_switch});
 }
 
 void ThreadState::abandon() {
   marks.end_all();
   forget_open();
   if (!session) return;
-  session->take_back(lent);
+  session->lender.take_back(lent);
   lent = {};
   backward.last_session = session;
   session.reset();
@@ -296,7 +270,7 @@ std::shared_ptr<Session> ThreadState::leave_to_parent() {
 }
 
 void ThreadState::forget_open() {
-  abandon_ops();
+  forget_ops();
   frames.clear();
   region_handover.end_all();
   region = kNoRegion;
@@ -307,12 +281,12 @@ void ThreadState::forget_open() {
   bypass.evidence = 0;
 }
 
-void ThreadState::abandon_ops() {
+void ThreadState::forget_ops() {
   for (const auto& op : ops) {
     if (op.muted) at::enableRecordFunction(true);
   }
   ops.clear();
-  operands.clear();
+  traffic.operands.clear();
 }
 
 std::optional<ModuleId> ThreadState::close(const void* token) {
@@ -328,6 +302,7 @@ std::optional<ModuleId> ThreadState::close(const void* token) {
 }
 
 void ThreadState::close_all() {
+  forget_ops();
   for (auto open = frames.size(); open > 0; --open) pop();
 }
 
@@ -375,53 +350,11 @@ MemoryOrigin ThreadState::origin_of_memory(const Owner& owner, bool owned) const
 }
 
 void ThreadState::count(BucketTable::Index index, Ticks ticks, const Work& work, std::int64_t calls, bool left_out) {
-  const auto step = session->steps_marked();
+  const auto step = session->steps.marked();
   const std::lock_guard guard(lent.table->lock);
   auto& bucket = (*lent.table)[index];
   bucket.count(calls, ticks, work, step);
   if (left_out) bucket.leave_out(work);
-}
-
-void ThreadState::note_traffic(const at::RecordFunction& fn, const RunningOp& running, BucketTable::Index index,
-                               const Work& work) {
-  const auto inputs_end = operands.size();
-  add_results(*running.op, fn, operands);
-  place_operands(inputs_end);
-  const auto& bucket = (*lent.table)[index];
-  const auto own = std::span(operands).subspan(running.operands_before);
-  const auto& moved = bucket.per_call ? work : bucket.cost.work;
-  if (bucket.cost.costed) {
-    lent.reuse->count({lent.table, index}, own, moved);
-  } else {
-    lent.reuse->touch(own);
-  }
-  if (!lent.boundaries) return;
-  if (bucket.cost.costed && !running.op->communicates) {
-    lent.boundaries->count({lent.table, index}, bucket.key.owner, own, moved);
-  } else {
-    lent.boundaries->touch(bucket.key.owner, own);
-  }
-}
-
-void ThreadState::place_operands(std::size_t first) {
-  if (first < operands.size()) lent.places->place(std::span(operands).subspan(first));
-}
-
-void ThreadState::note_work(const Work& work) {
-  bypass.evidence |= kWorkSeen;
-  if (ops.empty()) return;
-  ops.back().inside.add(work);
-  ops.back().inside.declared = true;
-}
-
-void ThreadState::note_unobserved(std::string_view name, Unobserved kind, ModuleId module, std::int64_t calls) {
-  BucketTable::Index index = BucketTable::kNone;
-  {
-    const std::lock_guard guard(lent.table->lock);
-    index = lent.table->add_uncosted({.op = named_op(name, kind), .owner = {module, now().phase, region}});
-  }
-  count(index, 0, Work{}, calls);
-  bypass.evidence |= kWorkSeen;  // what encloses it is explained
 }
 
 Phase ThreadState::phase_now() const {

@@ -82,15 +82,15 @@ void bind_session(py::module_& module) {
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_method",
-           [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks, observe::FrameKind::method); })
+           [](ModuleHooks& hooks) { return hooks.session()->frames.enter(kModel, &hooks, observe::FrameKind::method); })
       .def("leave_method",
            [](ModuleHooks& hooks) {
-             hooks.session()->count_if_uncalled(kModel);
-             hooks.session()->leave(&hooks);
+             hooks.session()->frames.count_if_uncalled(kModel);
+             hooks.session()->frames.leave(&hooks);
            })
       .def_property_readonly("deferred", &ModuleHooks::deferred)
       .def_property_readonly("is_of_parent", [](const ModuleHooks& hooks) { return hooks.session()->is_of_parent(); })
-      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->enter(kModel, &hooks); })
+      .def("enter_model", [](ModuleHooks& hooks) { return hooks.session()->frames.enter(kModel, &hooks); })
       .def(
           "add_wrapper",
           [](ModuleHooks& hooks, const py::object& wrapper, const py::object& wrapped, ModuleId place) {
@@ -110,18 +110,20 @@ void bind_session(py::module_& module) {
       .def("hide_script_calls", &ModuleHooks::hide_script_calls)
       .def("enter_graph", [](ModuleHooks& hooks, std::int64_t graph) { observe::enter_graph(*hooks.session(), graph); })
       .def("leave_graph", [](ModuleHooks& hooks) { observe::leave_graph(*hooks.session()); })
-      .def("pause", [](ModuleHooks& hooks) { hooks.session()->pause(); })
-      .def("resume", [](ModuleHooks& hooks) { hooks.session()->resume(); })
+      .def("pause", [](ModuleHooks& hooks) { hooks.session()->frames.pause(); })
+      .def("resume", [](ModuleHooks& hooks) { hooks.session()->frames.resume(); })
       .def("enter_optimizer",
            [](ModuleHooks& hooks, const py::object& optimizer) {
-             return hooks.session()->enter_optimizer(optimizer.ptr());
+             return hooks.session()->frames.enter_optimizer(optimizer.ptr());
            })
       .def("leave_optimizer",
-           [](ModuleHooks& hooks, const py::object& optimizer) { hooks.session()->leave(optimizer.ptr()); })
+           [](ModuleHooks& hooks, const py::object& optimizer) { hooks.session()->frames.leave(optimizer.ptr()); })
       .def("enter_closure",
-           [](ModuleHooks& hooks, const py::object& closure) { return hooks.session()->enter_closure(closure.ptr()); })
+           [](ModuleHooks& hooks, const py::object& closure) {
+             return hooks.session()->frames.enter_closure(closure.ptr());
+           })
       .def("leave_closure",
-           [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->leave(closure.ptr()); });
+           [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->frames.leave(closure.ptr()); });
 
   using Places = py::typing::List<py::typing::Tuple<py::type, py::str, py::bool_>>;
   py::class_<Doors>(

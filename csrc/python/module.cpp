@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "observe/operators/tensor_format.h"
+#include "python/report/errors.h"
 
 namespace py = pybind11;
 
@@ -36,6 +37,7 @@ PYBIND11_MODULE(_C, module) {
   for (const auto& [name, value] : py::dict(py::module_::import("roofprof._report").attr("__dict__"))) {
     if (!py::str(name).cast<std::string>().starts_with('_')) module.attr(name) = value;
   }
+  roofprof::python::translate_errors();
   roofprof::python::bind_machine(module);
   roofprof::python::bind_session(module);
   roofprof::python::bind_run(module);

@@ -229,7 +229,7 @@ ModuleHooks::ModuleHooks(std::shared_ptr<const PlacedModules> tree)
 }
 
 bool ModuleHooks::enter(PyObject* module) {
-  if (!session_->active() || session_->between_steps()) return false;
+  if (!session_->active() || session_->steps.between()) return false;
   const auto& state = observe::thread_state();
   if (!wrapped_.empty() && !state.frames.empty()) {
     const auto wrapper = wrapped_.find(state.frames.back().token);
@@ -238,14 +238,14 @@ bool ModuleHooks::enter(PyObject* module) {
   auto place = index().place_of(module, state.frames);
   if (!place && adopt(module)) place = index().place_of(module, state.frames);
   if (!place) return false;
-  return is_counted(module, *place) ? session_->enter(*place, module) : *place == kModel;
+  return is_counted(module, *place) ? session_->frames.enter(*place, module) : *place == kModel;
 }
 
 bool ModuleHooks::enter_around(PyObject* module, const void* token) {
   const auto& state = observe::thread_state();
   if (!state.is_observed() || state.is_paused()) return false;
   const auto place = index().place_of(module, state.frames);
-  return place && session_->enter(*place, token, observe::FrameKind::method);
+  return place && session_->frames.enter(*place, token, observe::FrameKind::method);
 }
 
 bool ModuleHooks::is_counted(PyObject* module, ModuleId place) {
@@ -290,8 +290,8 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
     if (call != others_calls_.end()) others_calls_.erase(call);
   }
   if (record_shapes) note_unobserved(module, arguments, keywords, output);
-  if (session_->memory() && keywords != nullptr) note_outputs(module, output);
-  const auto left = session_->leave(module);
+  if (observe::thread_state().lent.memory && keywords != nullptr) note_outputs(module, output);
+  const auto left = session_->frames.leave(module);
   if (!left || !record_shapes || keywords == nullptr) return;  // without keywords: it raised, and returned nothing
   thread_local ShapeReader inputs;
   thread_local ShapeReader outputs;
@@ -310,23 +310,23 @@ void ModuleHooks::leave(PyObject* module, PyObject* arguments, PyObject* keyword
 
 void ModuleHooks::note_unobserved(PyObject* module, PyObject* arguments, PyObject* keywords, PyObject* output) {
   const char* type = Py_TYPE(module)->tp_name;
-  if (is_unobserved(session_->evidence_inside(module), module, arguments, keywords, output)) {
-    session_->note_unobserved_module(type);
+  if (is_unobserved(session_->frames.evidence_inside(module), module, arguments, keywords, output)) {
+    session_->frames.note_unobserved_module(type);
     return;
   }
-  auto results = session_->imported(module);
+  auto results = session_->frames.imported(module);
   if (results.empty()) return;
   if (is_any_new(std::move(results), module, arguments, keywords)) {
-    session_->note_unobserved_module(type, observe::Unobserved::numpy);
+    session_->frames.note_unobserved_module(type, observe::Unobserved::numpy);
   } else {
-    session_->forget_imported(module);
+    session_->frames.forget_imported(module);
   }
 }
 
 void ModuleHooks::note_outputs(PyObject* module, PyObject* output) {
   OutputBlocks blocks;
   walk_tensors(output, blocks);
-  if (blocks.known()) session_->note_outputs(module, blocks.all());
+  if (blocks.known()) session_->frames.note_outputs(module, blocks.all());
 }
 
 void ModuleHooks::add_script(ModuleId place, const torch::jit::Module& script) {

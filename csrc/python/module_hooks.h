@@ -45,7 +45,7 @@ class ModuleHooks {
   // Enter and leave the code of a module around its calls, on an observed thread; enter_around() returns whether
   // leave_around() is due.
   bool enter_around(PyObject* module, const void* token);
-  void leave_around(const void* token) { session_->leave(token); }
+  void leave_around(const void* token) { session_->frames.leave(token); }
 
   // Makes a call of `wrapper` one of the module at `place`, which it calls in turn (torch.compile's OptimizedModule).
   void add_wrapper(const pybind11::object& wrapper, const pybind11::object& module, ModuleId place);

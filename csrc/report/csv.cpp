@@ -1,17 +1,15 @@
-// A report's rows, kernels or memory as CSV (RFC 4180), one line for each and none for the total, so that the self
-// columns add up to it. The header carries the units in its names; an empty cell is an unknown figure.
-
-#include <fmt/format.h>
+// The rows of a report as CSV (RFC 4180), one line for each and none for the total, so that the self columns add up to
+// it. The header carries the units in its names; an empty cell is an unknown figure.
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string_view>
 
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/writer.h"
 #include "core/profile.h"
+#include "report/rows_by.h"
 #include "report/units.h"
 
 namespace roofprof {
@@ -66,12 +64,19 @@ class Line {
 };
 
 template <class Row>
-std::string csv_of(const std::vector<Row>& rows) {
+std::string csv_of(const std::vector<Row>& rows, std::string_view by) {
+  constexpr bool kHasKeys = std::is_same_v<Row, GroupRow>;
   Line header;
+  if constexpr (kHasKeys) {
+    for (const auto& key : split_keys(by)) header.add(key);
+  }
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto) { header.add(info.key_in(of_self)); });
   std::string text = header.take();
   for (const Row& row : rows) {
     Line line;
+    if constexpr (kHasKeys) {
+      for (const auto& key : row.keys) line.add(cell(key));
+    }
     for_each_field<Row>([&](const FigureInfo&, bool, auto value_of) { line.add(cell(value_of(row))); });
     text += line.take();
   }
@@ -81,10 +86,7 @@ std::string csv_of(const std::vector<Row>& rows) {
 }  // namespace
 
 std::string Report::to_csv(std::string_view by) const {
-  if (by == "module") return csv_of(rows());
-  if (by == "kernel") return csv_of(kernels());
-  if (by == "memory") return csv_of(memory_at_peak());
-  throw std::invalid_argument(fmt::format("no CSV by '{}': there is one by 'module', 'kernel' and 'memory'", by));
+  return visit_rows(*this, by, [by](const auto& rows) { return csv_of(rows, by); });
 }
 
 void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }

@@ -118,7 +118,7 @@ std::string Report::to_json() const {
         if (value.merged() == nullptr) return;  // of one process
       }
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, CollectiveData>) {
-        if (value.collectives.empty()) return;
+        if (value == CollectiveData{}) return;
       }
       constexpr bool kIsList = json_detail::is_list_of_structs<std::remove_cvref_t<decltype(value)>>;
       if (kIsList == lists) line(name, [&] { write_value(json, value); });

@@ -200,19 +200,23 @@ void add_memory(Document& document, const Report& report, const TableOptions& op
 
 // ---- groups of ops
 
-std::vector<std::string> split_keys(const std::string& text) {
+}  // namespace
+
+std::vector<std::string> split_keys(std::string_view text) {
   std::vector<std::string> keys;
   std::size_t start = 0;
   while (start <= text.size()) {
     const std::size_t end = std::min(text.find(',', start), text.size());
     const std::size_t first = text.find_first_not_of(' ', start);
-    std::string key = first < end ? text.substr(first, end - first) : "";
+    std::string key(first < end ? text.substr(first, end - first) : "");
     key.erase(key.find_last_not_of(' ') + 1);
     keys.push_back(key);
     start = end + 1;
   }
   return keys;
 }
+
+namespace {
 
 // Sorts by wasted time; rows without it go by their time, and untimed reports by FLOPs.
 void order_by_waste(std::vector<const GroupRow*>& rows) {

@@ -37,7 +37,7 @@ void ObservedRun::start_block() {
   if (!setting_.all_threads) session_->setup.leaves_out_others = true;
   session_->setup.tracks_reuse = true;
   session_->setup.samples_traffic = setting_.timed();
-  session_->shapes().listen(true);
+  session_->shapes.listen(true);
   device_.start(*session_, setting_.base);
   own_block_.emplace(session_);
   result_.steps.start();
@@ -59,14 +59,14 @@ void ObservedRun::count(RunTarget& target) {
   session_->setup.measures_memory = true;
   session_->setup.tracks_reuse = true;
   session_->setup.samples_traffic = false;
-  session_->shapes().listen(true);
+  session_->shapes.listen(true);
   count_call(target, result_);
   settle();
 }
 
 void ObservedRun::settle() {
-  const bool without = session_->computed_without_data();
-  const bool wrong = setting_.holds_data ? without : session_->computed_with_data() && !without;
+  const bool without = session_->seen.computed_without_data.is_set();
+  const bool wrong = setting_.holds_data ? without : session_->seen.computed_with_data.is_set() && !without;
   if (!otherwise_ || !wrong) return;
   setting_.holds_data = !setting_.holds_data;
   setting_.device = otherwise_->device;
@@ -76,7 +76,7 @@ void ObservedRun::settle() {
 void ObservedRun::repeat(RunTarget& target, const RunLimits& limits) {
   session_->setup.measures_memory = false;
   session_->setup.tracks_reuse = false;
-  session_->shapes().listen(false);
+  session_->shapes.listen(false);
   if (setting_.timed()) repeat_calls(target, limits, result_);
 }
 
@@ -203,11 +203,11 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
   for (const auto& note : roofs.notes) add_note(observed.notes, "roofs-doubtful", "roofs: " + note);
 
   const auto& session = *run.session();
-  observed.regions = session.regions().all();
-  observed.tree.regions = session.regions().all_paths();
-  observed.more_regions = session.regions().refused();
-  observed.launches = session.launches().keys();
-  observed.others = session.others().all();
+  observed.regions = session.regions.all();
+  observed.tree.regions = session.regions.all_paths();
+  observed.more_regions = session.regions.refused();
+  observed.launches = session.launches.keys();
+  observed.others = session.others.all();
   observed.on_device = run.device().facts(observed.timed, !runs.bare_ns.empty());
   return make_report(std::make_shared<const Profile>(join(std::move(observed))), depth);
 }

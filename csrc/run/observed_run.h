@@ -58,15 +58,15 @@ class ObservedRun {
   // Notes that a step of the block has ended.
   void step() {
     result_.steps.step();
-    session_->mark_step();
+    session_->steps.mark();
   }
   // Say that what comes is no step's, until the next one begins.
   void leave_steps() {
     result_.steps.leave();
-    session_->leave_steps();
+    session_->steps.leave();
   }
   void enter_steps() {
-    session_->enter_steps();
+    session_->steps.enter();
     result_.steps.enter();
   }
   // A run is the counting call alone, and then further ones where they can be timed. These throw as the loop's

@@ -8,6 +8,8 @@ Which module wastes the machine, and by how much::
     print(report)
 """
 
+# ruff: noqa: F403, F405 - the names are those of _api
+
 from __future__ import annotations
 
 import importlib
@@ -19,40 +21,7 @@ from typing import TYPE_CHECKING
 from roofprof import _build_info, _torch_check  # noqa: F401 - said at once where torch does not fit
 
 if TYPE_CHECKING:
-    from roofprof._api import (
-        Ceilings,
-        Comparison,
-        Coverage,
-        GroupRow,
-        Latency,
-        LatencySweep,
-        Note,
-        Report,
-        RooflineProfiler,
-        Row,
-        Scaling,
-        Work,
-        compare,
-        count,
-        explain,
-        fields,
-        from_ncu,
-        from_trace,
-        gather,
-        load_package,
-        merge,
-        op_cost,
-        package_metadata,
-        predict_sweep,
-        profile,
-        scaling,
-        scope,
-        trace_handler,
-        work,
-    )
-    from roofprof._api import (
-        time as time,
-    )
+    from roofprof._api import *
 
 __version__ = _build_info.VERSION
 
@@ -60,17 +29,44 @@ cmake_prefix_path = str(Path(__file__).parent / "share" / "cmake")
 """The folder for CMake to find this package: ``cmake -DCMAKE_PREFIX_PATH=...``, then ``find_package(roofprof)``."""
 
 __all__ = [
+    "BandwidthCurve",
+    "BudgetError",
     "Ceilings",
+    "Collective",
     "Comparison",
+    "ComputeCeiling",
     "Coverage",
+    "Error",
+    "Explanation",
+    "Explanations",
+    "Field",
+    "Finding",
+    "FoldedRow",
     "GroupRow",
+    "KernelRow",
     "Latency",
     "LatencySweep",
+    "MemoryCeiling",
+    "MemoryMoment",
+    "MemoryRow",
+    "NcuError",
+    "NetworkCeiling",
     "Note",
+    "PredictedSweep",
+    "Rank",
+    "Ranking",
     "Report",
+    "ReportError",
     "RooflineProfiler",
     "Row",
     "Scaling",
+    "Siblings",
+    "StepStatistics",
+    "TimingError",
+    "TokenPhase",
+    "TraceError",
+    "UncostedOp",
+    "WhatIf",
     "Work",
     "__version__",
     "cmake_prefix_path",
@@ -94,8 +90,8 @@ __all__ = [
 ]
 
 _FOR_IPYTHON = {"load_ipython_extension", "unload_ipython_extension"}  # what %load_ext roofprof looks for
-_OLD_NAMES = {"Sweep": "LatencySweep"}
 _NOT_STARRED = {"time"}  # `from roofprof import *` leaves Python's own module of that name alone
+_FOR_USERS = {"budget", "callbacks", "compat", "errors"}  # modules
 
 if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a type checker
 
@@ -105,8 +101,6 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
             api = importlib.import_module("roofprof._api")
             globals().update({public: getattr(api, public) for public in api.__all__})
             return globals()[name]
-        if name in _OLD_NAMES:
-            return __getattr__(_OLD_NAMES[name])
         if name in _FOR_IPYTHON:
             return getattr(importlib.import_module("roofprof.notebook"), name)
         if name == "_C":
@@ -116,7 +110,8 @@ if not TYPE_CHECKING:  # a module with __getattr__ would have every name for a t
         return importlib.import_module(f"roofprof.{name}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, *_NOT_STARRED})
+        own = (name for name in globals() if name.startswith("__"))
+        return sorted({*own, *__all__, *_NOT_STARRED, *_FOR_USERS})
 
     if "torch" in sys.modules:  # nothing is left to save, and an unfit torch is reported at once
         __getattr__("profile")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from roofprof import _report
+from roofprof.errors import Error
 
 KINDS = ("row", "group", "kernel", "rank", "collective", "memory")
 
@@ -27,7 +29,7 @@ class Fields(Mapping[str, _report.Field]):
         Raises ValueError for other kinds.
         """
         if kind not in self._of:
-            raise ValueError(f"there are figures of {', '.join(KINDS)}, not of {kind!r}")
+            raise Error(f"there are figures of {', '.join(KINDS)}, not of {kind!r}")
         return self._of[kind]
 
     def __getitem__(self, name: str) -> _report.Field:
@@ -39,11 +41,21 @@ class Fields(Mapping[str, _report.Field]):
     def __len__(self) -> int:
         return len(self._first)
 
+    def __reduce__(self) -> str:
+        return "fields"  # this module's, where it is unpickled
+
     def __repr__(self) -> str:
         return f"<roofprof.fields: {len(self)} figures of {', '.join(KINDS)}>"
 
 
 fields = Fields()
+
+
+def _of_kind(kind: str, name: str) -> _report.Field:
+    return fields.of(kind)[name]
+
+
+copyreg.pickle(_report.Field, lambda figure: (_of_kind, (figure.of, figure.name)))
 
 
 def cell(figure: str, value: float | None) -> _report.Cell:

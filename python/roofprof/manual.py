@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roofprof import _report
+from roofprof.errors import Error
 
 _PACKAGE = Path(__file__).parent
 _CHECKOUT = _PACKAGE.parents[1] / "docs"
@@ -61,13 +62,13 @@ def page(name: str) -> str:
     stem, _, anchor = name.removeprefix("docs/").partition("#")
     stem = stem.removesuffix(".md")
     if stem not in pages():
-        raise ValueError(f"there is no page '{stem}'{nearest(stem, pages())}")
+        raise Error(f"there is no page '{stem}'{nearest(stem, pages())}")
     text = (_FOLDER / f"{stem}.md").read_text(encoding="utf-8").strip()
     if not anchor:
         return text
     sections = _sections(text)
     if anchor not in sections:
-        raise ValueError(f"the page '{stem}' has no section '{anchor}'{nearest(anchor, sections)}")
+        raise Error(f"the page '{stem}' has no section '{anchor}'{nearest(anchor, sections)}")
     return sections[anchor]
 
 
@@ -242,7 +243,7 @@ def explain(name: str | _report.Note | _report.Finding) -> Explanations:
         found = _without_repeats(found)
     if not found:
         kinds = "figure, note, operator, rule, key, option or word"
-        raise ValueError(f"no {kinds} is called '{wanted}'{nearest(wanted, _every_name())}")
+        raise Error(f"no {kinds} is called '{wanted}'{nearest(wanted, _every_name())}")
     return Explanations(found)
 
 

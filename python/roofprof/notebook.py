@@ -27,8 +27,8 @@ except ImportError:
     raise ImportError("the magics need IPython: run `pip install 'roofprof[notebook]'`") from None
 
 if TYPE_CHECKING:
-    from roofprof import Report
     from roofprof.profiling.script.window import Window
+    from roofprof.report.report import Report
 
 _DESCRIPTION = """\
 Profiles the torch.nn module that does the work in a cell, or in a statement after the options: that with the most time
@@ -143,7 +143,7 @@ class _Magic:
             raise UsageError("roofprof: --steps must be 1 or more")
         import torch
 
-        from roofprof import count
+        from roofprof.profiling.profiler import count
 
         try:
             check_output(arguments, files_of_environment())

@@ -1,312 +1,327 @@
-// A simulated libcupti.so.13, third part: the target half of the range profiler. It is stricter than the real one is
-// known to be: any order of calls but the documented one, ranges inside each other and ranges of one name are refused.
+// A simulated libcupti.so.13: the range profiler, for one chip. It refuses any order of calls but the documented one,
+// ranges inside each other and ranges of one name.
 #include <cuda.h>
 #include <cupti.h>
+#include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 #include <cupti_target.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "fake_profiler.h"
+#include "fake_control.h"
+
+struct CUpti_Profiler_Host_Object {
+  std::vector<std::string> metrics;
+};
 
 namespace {
 
+// What was counted of kernels, by metric; others are 0.
+using Counts = std::map<std::string, double, std::less<>>;
+
+struct Range {
+  std::string name;
+  std::uint64_t passes = 0;  // in which there was such a range
+  int kernels = 0;
+  Counts counts;
+};
+
 enum class Step { enabled, image_ready, configured, started, stopped, submitted, decoded };
+
+std::vector<const char*>& base_metrics() {
+  static std::vector<const char*> all = {
+#define SASS(kind) "smsp__sass_thread_inst_executed_op_" kind "_pred_on"
+#define TENSOR(type) "sm__ops_path_tensor_src_" type
+      "lts__t_bytes",
+      "l1tex__t_bytes",
+      "gpu__time_duration",
+      "dram__bytes",
+      "dram__bytes_read",
+      "dram__bytes_write",
+      TENSOR("fp16"),
+      TENSOR("bf16_dst_fp32"),
+      TENSOR("tf32_dst_fp32"),
+      TENSOR("fp8"),
+      TENSOR("int8"),
+      TENSOR("fp64"),
+      SASS("hadd"),
+      SASS("hmul"),
+      SASS("hfma"),
+      SASS("fadd"),
+      SASS("fmul"),
+      SASS("ffma"),
+      SASS("dadd"),
+      SASS("dmul"),
+      SASS("dfma")};
+  return all;
+}
+
+// A pass holds all memory counters and one tensor type; fp16 and int8 need two by themselves; SASS a pass more.
+std::uint64_t passes_of(const std::vector<std::string>& metrics) {
+  std::uint64_t hardware = 0;
+  std::uint64_t tensor = 0;
+  std::uint64_t sass = 0;
+  for (const std::string& metric : metrics) {
+    if (metric.starts_with("smsp__sass")) {
+      sass = 1;
+    } else if (metric.starts_with("sm__ops_path_tensor")) {
+      tensor += metric.ends_with("_fp16.sum") || metric.ends_with("_int8.sum") ? 2 : 1;
+    } else {
+      hardware = 1;
+    }
+  }
+  return sass + std::max(hardware, tensor);
+}
 
 }  // namespace
 
-// Known to callers by its address alone. There is at most one.
+// There is at most one.
 struct CUpti_RangeProfiler_Object {
-  unsigned device = 0;
+  std::size_t device = 0;
   Step step = Step::enabled;
-  fake::ConfigImage config{};
-  fake::CounterDataImage* data = nullptr;
+  std::uint64_t passes = 0;  // that the configuration needs
+  std::uint64_t pass = 0;
   bool kernels = true;
   bool pushes = false;  // ranges that the client names
-  std::size_t max_ranges = 0;
-  std::uint64_t pass = 0;
+  std::size_t rooms = 0;
   std::size_t dropped = 0;
   std::size_t ranges_in_pass = 0;
-  std::set<std::string, std::less<>> names_in_pass;
-  fake::RangeImage open{};
-  bool is_open = false;
+  std::set<std::string> names_in_pass;
+  std::unique_ptr<Range> open;
 };
 
 namespace {
 
 std::mutex mutex;
 std::unique_ptr<CUpti_RangeProfiler_Object> object;
+std::vector<Range> ranges;  // of the session; its images hold nothing
 int initialized = 0;
 
-CUcontext context_of_device(CUcontext context) {
-  return context != nullptr ? context : reinterpret_cast<CUcontext>(std::uintptr_t{1});
-}
-
-bool is_ours(const CUpti_RangeProfiler_Object* asked) { return object && object.get() == asked; }
-
 // A range has ended: it gets a room, or the one that it had in an earlier pass.
-void keep(const fake::RangeImage& range) {
-  if (++object->ranges_in_pass > object->max_ranges) {
+void keep(Range range) {
+  auto found = std::ranges::find(ranges, range.name, &Range::name);
+  if (++object->ranges_in_pass > object->rooms || (found == ranges.end() && ranges.size() == object->rooms)) {
     ++object->dropped;
     return;
   }
-  fake::RangeImage* first = object->data->ranges();
-  fake::RangeImage* last = first + object->data->used;
-  fake::RangeImage* found = std::find_if(first, last, [&](const auto& kept) { return kept.name == range.name; });
-  if (found == last) {
-    if (object->data->used == object->data->rooms) {
-      ++object->dropped;
-      return;
-    }
-    ++object->data->used;
-    *found = range;
-    found->passes = 0;
-  }
-  found->passes += object->kernels ? object->config.passes : 1;  // kernels are replayed there and then
+  if (found == ranges.end()) found = ranges.insert(found, std::move(range));
+  found->passes += object->kernels ? object->passes : 1;  // kernels are replayed there and then
 }
 
-void add(const fake::Ran& ran, fake::Counts& counts) {
-  counts.dram_read_bytes += ran.launch.dram_read_bytes;
-  counts.dram_write_bytes += ran.launch.dram_write_bytes;
-  counts.l2_bytes += ran.launch.l2_bytes;
-  counts.l1_bytes += ran.launch.l1_bytes;
-  counts.time_ns += static_cast<double>(ran.end_ns - ran.start_ns);
-  counts.flops += ran.launch.flops;
-  counts.tensor_flops += static_cast<double>(fake_get("tensor_flops"));
-  counts.kernels += 1;
+void add(const fake::Event& ran, Range& range) {
+  const FakeLaunch& launch = ran.launched;
+  const Counts counts = {{"dram__bytes.sum", launch.dram_read_bytes + launch.dram_write_bytes},
+                         {"dram__bytes_read.sum", launch.dram_read_bytes},
+                         {"dram__bytes_write.sum", launch.dram_write_bytes},
+                         {"lts__t_bytes.sum", launch.l2_bytes},
+                         {"l1tex__t_bytes.sum", launch.l1_bytes},
+                         {"gpu__time_duration.sum", static_cast<double>(ran.end_ns - ran.start_ns)},
+                         {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", launch.flops / 2},
+                         {"sm__ops_path_tensor_src_bf16_dst_fp32.sum", static_cast<double>(fake_get("tensor_flops"))}};
+  for (const auto& [metric, value] : counts) range.counts[metric] += value;
+  ++range.kernels;
 }
 
-void name(fake::RangeImage& range, const char* text) {
-  std::snprintf(range.name.data(), range.name.size(), "%s", text);
-}
-
-void on_launch(const fake::Ran& ran) {
+void on_event(const fake::Event& event) {
+  if (event.kind != fake::Event::launch) return;
   const std::lock_guard lock(mutex);
   if (!object || object->step != Step::started) return;
-  if (ran.launch.kind != FAKE_KERNEL || ran.launch.device != object->device) return;
-  if (object->kernels) {
-    if (fake_get("auto_range_needs_push") != 0 && !object->is_open) return;
-    fake::RangeImage range;
-    const std::string_view names = fake_get_text("auto_range_names");
-    const std::string number = std::to_string(object->ranges_in_pass);
-    name(range, ((names == "nested" ? "kernels/" : names == "odd" ? "#" : "") + number).c_str());
-    add(ran, range.counts);
-    keep(range);
-  } else if (object->is_open) {
-    add(ran, object->open.counts);
+  if (event.launched.kind != FAKE_KERNEL || event.launched.device != object->device) return;
+  if (!object->kernels) {
+    if (object->open) add(event, *object->open);
+  } else if (object->open || fake_get("auto_range_needs_push") == 0) {
+    Range range;
+    range.name = fake_get_text("range_prefix") + std::to_string(object->ranges_in_pass);
+    add(event, range);
+    keep(std::move(range));
   }
 }
 
-CUptiResult of(CUpti_Profiler_Support_Level& level, const char* flag) {
-  const bool named = std::string_view(fake_get_text("not_supported")) == flag;
-  level = named ? CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED : CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
-  return CUPTI_SUCCESS;
-}
+bool is_ours(const CUpti_RangeProfiler_Object* asked) { return object && object.get() == asked; }
+bool is(Step step) { return object->step == step; }
 
 }  // namespace
 
-// The first lines of what is called on the one object.
-#define OF_PROFILER(name, size)      \
-  PROFILER(name, size);              \
-  const std::lock_guard lock(mutex); \
-  if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER
+// A function of the profiler's: its parameters have the size of 13.0, as a larger struct of later headers is refused.
+// PROFILER_OF: of the one object.
+#define PROFILER(name, Params, size, ...)                                                               \
+  CUptiResult name(Params* params) {                                                                    \
+    FAKE(CUptiResult, name);                                                                            \
+    const std::lock_guard lock(mutex);                                                                  \
+    if (params->structSize != (size) || params->pPriv != nullptr) return CUPTI_ERROR_INVALID_PARAMETER; \
+    __VA_ARGS__                                                                                         \
+    return CUPTI_SUCCESS;                                                                               \
+  }
+#define PROFILER_OF(name, Params, size, ...)                                          \
+  PROFILER(name, Params, size, {                                                      \
+    if (!is_ours(params->pRangeProfilerObject)) return CUPTI_ERROR_INVALID_PARAMETER; \
+    __VA_ARGS__                                                                       \
+  })
+#define REQUIRE(condition, error) \
+  if (!(condition)) return CUPTI_ERROR_##error
 
 extern "C" {
 
-CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params* params) {
-  PROFILER(cuptiProfilerInitialize, 16);
-  static const bool listening = (fake::on_launch(on_launch), true);
-  const std::lock_guard lock(mutex);
+// ---- the host half
+
+PROFILER(cuptiProfilerHostGetSupportedChips, CUpti_Profiler_Host_GetSupportedChips_Params, 32, {
+  static const char* chip = "GH100";
+  params->numChips = 1;
+  params->ppChipNames = &chip;
+})
+PROFILER(cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize_Params, 48, {
+  REQUIRE(std::string_view(params->pChipName) == "GH100", INVALID_CHIP_NAME);
+  params->pHostObject = new CUpti_Profiler_Host_Object;
+  fake::live("host_object", +1);
+})
+PROFILER(cuptiProfilerHostDeinitialize, CUpti_Profiler_Host_Deinitialize_Params, 24, {
+  delete params->pHostObject;
+  fake::live("host_object", -1);
+})
+PROFILER(cuptiProfilerHostGetBaseMetrics, CUpti_Profiler_Host_GetBaseMetrics_Params, 48, {
+  REQUIRE(params->metricType == CUPTI_METRIC_TYPE_COUNTER, INVALID_PARAMETER);
+  params->ppMetricNames = base_metrics().data();
+  params->numMetrics = base_metrics().size();
+})
+PROFILER(cuptiProfilerHostConfigAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params, 40, {
+  for (std::size_t i = 0; i < params->numMetrics; ++i) {
+    const std::string metric = params->ppMetricNames[i];
+    REQUIRE(metric.find(fake_get_text("refused_metric")) == std::string::npos, INVALID_PARAMETER);
+    params->pHostObject->metrics.push_back(metric);
+  }
+})
+PROFILER(cuptiProfilerHostGetConfigImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params, 32,
+         { params->configImageSize = sizeof(std::uint64_t); })
+PROFILER(cuptiProfilerHostGetConfigImage, CUpti_Profiler_Host_GetConfigImage_Params, 40, {
+  const std::uint64_t passes = passes_of(params->pHostObject->metrics);
+  std::memcpy(params->pConfigImage, &passes, sizeof passes);
+})
+PROFILER(cuptiProfilerHostGetNumOfPasses, CUpti_Profiler_Host_GetNumOfPasses_Params, 40,
+         { std::memcpy(&params->numOfPasses, params->pConfigImage, sizeof(std::uint64_t)); })
+// A range that was not there in every pass has no values.
+PROFILER(cuptiProfilerHostEvaluateToGpuValues, CUpti_Profiler_Host_EvaluateToGpuValues_Params, 72, {
+  REQUIRE(object && params->rangeIndex < ranges.size(), INVALID_PARAMETER);
+  const Range& range = ranges[params->rangeIndex];
+  for (std::size_t i = 0; i < params->numMetrics; ++i) {
+    const auto counted = range.counts.find(std::string_view(params->ppMetricNames[i]));
+    const double value = counted != range.counts.end() ? counted->second : 0;
+    params->pMetricValues[i] = range.passes == object->passes ? value : std::nan("");
+  }
+})
+
+// ---- the target half
+
+PROFILER(cuptiProfilerInitialize, CUpti_Profiler_Initialize_Params, 16, {
+  static const bool listening = (fake::on_event(on_event), true);
   initialized += listening ? 1 : 0;
   fake::live("profiler", +1);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiProfilerDeInitialize(CUpti_Profiler_DeInitialize_Params* params) {
-  PROFILER(cuptiProfilerDeInitialize, 16);
-  const std::lock_guard lock(mutex);
-  if (initialized == 0 || object) return CUPTI_ERROR_INVALID_OPERATION;
+})
+PROFILER(cuptiProfilerDeInitialize, CUpti_Profiler_DeInitialize_Params, 16, {
+  REQUIRE(initialized > 0 && !object, INVALID_OPERATION);
   --initialized;
   fake::live("profiler", -1);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params* params) {
-  PROFILER(cuptiProfilerDeviceSupported, 52);
-  if (params->api != CUPTI_PROFILER_RANGE_PROFILING) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (params->cuDevice >= fake_get("devices")) return CUPTI_ERROR_INVALID_DEVICE;
-  of(params->architecture, "architecture");
-  of(params->sli, "sli");
-  of(params->vGpu, "vgpu");
-  of(params->confidentialCompute, "confidential_compute");
-  of(params->cmp, "cmp");
-  of(params->wsl, "wsl");
+})
+PROFILER(cuptiProfilerDeviceSupported, CUpti_Profiler_DeviceSupported_Params, 52, {
+  REQUIRE(params->api == CUPTI_PROFILER_RANGE_PROFILING, INVALID_PARAMETER);
+  REQUIRE(params->cuDevice < fake_get("devices"), INVALID_DEVICE);
+  const auto level_without = [](const char* flag) {
+    return std::string_view(fake_get_text("not_supported")) == flag ? CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED
+                                                                    : CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  };
+  params->architecture = level_without("architecture");
+  params->sli = level_without("sli");
+  params->vGpu = level_without("vgpu");
+  params->confidentialCompute = level_without("confidential_compute");
+  params->cmp = level_without("cmp");
+  params->wsl = level_without("wsl");
   const bool supported = std::string_view(fake_get_text("not_supported")) == "nothing";
   params->isSupported = supported ? CUPTI_PROFILER_CONFIGURATION_SUPPORTED : CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* params) {
-  PROFILER(cuptiDeviceGetChipName, 32);
-  if (static_cast<long long>(params->deviceIndex) >= fake_get("devices")) return CUPTI_ERROR_INVALID_DEVICE;
-  params->pChipName = fake_get_text("chip");
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* params) {
-  PROFILER(cuptiProfilerGetCounterAvailability, 40);
-  const std::lock_guard lock(mutex);
-  if (initialized == 0 || object) return CUPTI_ERROR_INVALID_OPERATION;
-  constexpr std::size_t kSize = 64;
-  if (params->pCounterAvailabilityImage == nullptr) {
-    params->counterAvailabilityImageSize = kSize;
-    return CUPTI_SUCCESS;
-  }
-  if (params->counterAvailabilityImageSize < kSize) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
-  std::memset(params->pCounterAvailabilityImage, 0x5a, kSize);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params* params) {
-  PROFILER(cuptiRangeProfilerEnable, 32);
-  if (fake_get("permitted") == 0) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-  const std::lock_guard lock(mutex);
-  if (initialized == 0 || object) return CUPTI_ERROR_INVALID_OPERATION;
+})
+PROFILER(cuptiDeviceGetChipName, CUpti_Device_GetChipName_Params, 32, { params->pChipName = fake_get_text("chip"); })
+PROFILER(cuptiProfilerGetCounterAvailability, CUpti_Profiler_GetCounterAvailability_Params, 40, {
+  REQUIRE(initialized > 0 && !object, INVALID_OPERATION);
+  params->counterAvailabilityImageSize = 64;
+})
+PROFILER(cuptiRangeProfilerEnable, CUpti_RangeProfiler_Enable_Params, 32, {
+  REQUIRE(fake_get("permitted") != 0, INSUFFICIENT_PRIVILEGES);
+  REQUIRE(initialized > 0 && !object, INVALID_OPERATION);
   object = std::make_unique<CUpti_RangeProfiler_Object>();
-  object->device = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(context_of_device(params->ctx)) - 1);
+  object->device = std::max<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(params->ctx), 1) - 1;
+  ranges.clear();
   params->pRangeProfilerObject = object.get();
   fake::live("range_profiler", +1);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerDisable, 24);
-  if (object->step == Step::started) fake::live("disabled_while_counting", +1);
+})
+PROFILER_OF(cuptiRangeProfilerDisable, CUpti_RangeProfiler_Disable_Params, 24, {
+  if (is(Step::started)) fake::live("disabled_while_counting", +1);
   object.reset();
   fake::live("range_profiler", -1);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerGetCounterDataSize, 64);
-  if (params->numMetrics == 0) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (params->maxNumOfRanges == 0 || params->maxNumRangeTreeNodes < params->maxNumOfRanges) {
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  }
-  object->max_ranges = params->maxNumOfRanges;
-  object->config.metrics = params->numMetrics;
-  params->counterDataSize = sizeof(fake::CounterDataImage) + params->maxNumOfRanges * sizeof(fake::RangeImage);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerCounterDataImageInitialize(
-    CUpti_RangeProfiler_CounterDataImage_Initialize_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerCounterDataImageInitialize, 40);
-  if (object->step != Step::enabled || object->max_ranges == 0) return CUPTI_ERROR_INVALID_OPERATION;
-  const std::size_t rooms = object->max_ranges;
-  if (params->counterDataSize != sizeof(fake::CounterDataImage) + rooms * sizeof(fake::RangeImage)) {
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  }
-  object->data = new (params->pCounterData) fake::CounterDataImage{fake::kDataMagic, 0, object->config.metrics, rooms};
+})
+PROFILER_OF(cuptiRangeProfilerGetCounterDataSize, CUpti_RangeProfiler_GetCounterDataSize_Params, 64, {
+  REQUIRE(params->numMetrics > 0 && params->maxNumOfRanges > 0, INVALID_PARAMETER);
+  REQUIRE(params->maxNumRangeTreeNodes >= params->maxNumOfRanges, INVALID_PARAMETER);
+  params->counterDataSize = 128 * params->maxNumOfRanges;
+})
+PROFILER_OF(cuptiRangeProfilerCounterDataImageInitialize, CUpti_RangeProfiler_CounterDataImage_Initialize_Params, 40, {
+  REQUIRE(is(Step::enabled), INVALID_OPERATION);
+  object->rooms = params->counterDataSize / 128;
   object->step = Step::image_ready;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerSetConfig, 90);
-  if (object->step != Step::image_ready) return CUPTI_ERROR_INVALID_OPERATION;
-  const std::uint64_t metrics = object->config.metrics;
-  if (params->configSize != sizeof object->config) return CUPTI_ERROR_INVALID_PARAMETER;
-  std::memcpy(&object->config, params->pConfig, sizeof object->config);
-  const bool own = object->config.magic == fake::kConfigMagic && object->config.metrics == metrics &&
-                   reinterpret_cast<std::uint8_t*>(object->data) == params->pCounterDataImage;
-  const bool flat = params->numNestingLevels == 1 && params->minNestingLevel == 1;
+})
+PROFILER_OF(cuptiRangeProfilerSetConfig, CUpti_RangeProfiler_SetConfig_Params, 90, {
+  REQUIRE(is(Step::image_ready), INVALID_OPERATION);
   const bool kernels = params->range == CUPTI_AutoRange && params->replayMode == CUPTI_KernelReplay;
   const bool modules = params->range == CUPTI_UserRange && params->replayMode == CUPTI_UserReplay;
-  if (!own || !flat || kernels == modules || params->passIndex != 0) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (params->targetNestingLevel > 1 || (modules && params->targetNestingLevel != 1)) {
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  }
+  REQUIRE(kernels != modules && params->numNestingLevels == 1 && params->minNestingLevel == 1, INVALID_PARAMETER);
+  REQUIRE(params->targetNestingLevel <= 1 && (kernels || params->targetNestingLevel == 1), INVALID_PARAMETER);
+  REQUIRE(params->maxRangesPerPass == object->rooms && params->passIndex == 0, INVALID_PARAMETER);
   const auto most = static_cast<std::size_t>(fake_get("most_ranges"));
-  if (most != 0 && params->maxRangesPerPass > most) return static_cast<CUptiResult>(fake_get("most_ranges_error"));
+  if (most != 0 && object->rooms > most) return static_cast<CUptiResult>(fake_get("most_ranges_error"));
+  std::memcpy(&object->passes, params->pConfig, sizeof object->passes);
   object->kernels = kernels;
   object->pushes = params->targetNestingLevel == 1;
-  object->max_ranges = params->maxRangesPerPass;
-  object->data->passes = object->config.passes;
   object->step = Step::configured;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerStart, 24);
-  if (object->step != Step::configured && object->step != Step::stopped) return CUPTI_ERROR_INVALID_OPERATION;
+})
+PROFILER_OF(cuptiRangeProfilerStart, CUpti_RangeProfiler_Start_Params, 24, {
+  REQUIRE(is(Step::configured) || is(Step::stopped), INVALID_OPERATION);
   object->step = Step::started;
   object->ranges_in_pass = 0;
   object->names_in_pass.clear();
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerStop, 41);
-  if (object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
-  ++object->pass;
-  const bool all = object->kernels || object->pass == object->config.passes;
+})
+PROFILER_OF(cuptiRangeProfilerStop, CUpti_RangeProfiler_Stop_Params, 41, {
+  REQUIRE(is(Step::started) && !object->open, INVALID_OPERATION);
+  const bool all = ++object->pass == object->passes || object->kernels;
   object->step = all && fake_get("endless_passes") == 0 ? Step::submitted : Step::stopped;
-  params->passIndex = object->pass;
-  params->targetNestingLevel = 1;
-  params->isAllPassSubmitted = object->step == Step::submitted ? 1 : 0;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerPushRange, 32);
-  if (params->pRangeName == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (!object->pushes || object->step != Step::started || object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
-  if (!object->names_in_pass.insert(params->pRangeName).second) return CUPTI_ERROR_INVALID_OPERATION;
-  object->open = {};
-  name(object->open, params->pRangeName);
-  object->is_open = true;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerPopRange(CUpti_RangeProfiler_PopRange_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerPopRange, 24);
-  if (!object->is_open) return CUPTI_ERROR_INVALID_OPERATION;
-  object->is_open = false;
-  if (object->kernels) return CUPTI_SUCCESS;
-  if (object->open.counts.kernels > 0 || fake_get("empty_ranges") != 0) keep(object->open);
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* params) {
-  OF_PROFILER(cuptiRangeProfilerDecodeData, 32);
-  if (object->step != Step::submitted) return CUPTI_ERROR_INVALID_OPERATION;
+  params->isAllPassSubmitted = is(Step::submitted) ? 1 : 0;
+})
+PROFILER_OF(cuptiRangeProfilerPushRange, CUpti_RangeProfiler_PushRange_Params, 32, {
+  REQUIRE(object->pushes && is(Step::started) && !object->open, INVALID_OPERATION);
+  REQUIRE(object->names_in_pass.insert(params->pRangeName).second, INVALID_OPERATION);
+  object->open = std::make_unique<Range>();
+  object->open->name = params->pRangeName;
+})
+PROFILER_OF(cuptiRangeProfilerPopRange, CUpti_RangeProfiler_PopRange_Params, 24, {
+  REQUIRE(object->open, INVALID_OPERATION);
+  const auto range = std::move(object->open);
+  if (!object->kernels && (range->kernels > 0 || fake_get("empty_ranges") != 0)) keep(*range);
+})
+PROFILER_OF(cuptiRangeProfilerDecodeData, CUpti_RangeProfiler_DecodeData_Params, 32, {
+  REQUIRE(is(Step::submitted), INVALID_OPERATION);
   object->step = Step::decoded;
   params->numOfRangeDropped = object->dropped;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params* params) {
-  PROFILER(cuptiRangeProfilerGetCounterDataInfo, 40);
-  const auto* image = fake::data_image(params->pCounterDataImage, params->counterDataImageSize);
-  if (image == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  params->numTotalRanges = image->used;
-  return CUPTI_SUCCESS;
-}
-
-CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params* params) {
-  PROFILER(cuptiRangeProfilerCounterDataGetRangeInfo, 56);
-  const auto* image = fake::data_image(params->pCounterDataImage, params->counterDataImageSize);
-  if (image == nullptr || params->rangeIndex >= image->used) return CUPTI_ERROR_INVALID_PARAMETER;
-  params->rangeName = image->ranges()[params->rangeIndex].name.data();
-  return CUPTI_SUCCESS;
-}
+})
+PROFILER(cuptiRangeProfilerGetCounterDataInfo, CUpti_RangeProfiler_GetCounterDataInfo_Params, 40,
+         { params->numTotalRanges = ranges.size(); })
+PROFILER(cuptiRangeProfilerCounterDataGetRangeInfo, CUpti_RangeProfiler_CounterData_GetRangeInfo_Params, 56, {
+  REQUIRE(params->rangeIndex < ranges.size(), INVALID_PARAMETER);
+  params->rangeName = ranges[params->rangeIndex].name.c_str();
+})
 }

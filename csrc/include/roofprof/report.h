@@ -214,8 +214,8 @@ class Report {
   // is given. Throws as `table` does.
   [[nodiscard]] std::string markdown(const TableOptions& options = {}) const;
   [[nodiscard]] std::string to_json() const;
-  // A line for each row ("module"), kernel ("kernel") or row of memory_at_peak ("memory"). A text that a spreadsheet
-  // would take for a formula has an apostrophe before it. Throws std::invalid_argument for other kinds of lines.
+  // A line for each row of the table by that. A text that a spreadsheet would take for a formula has an apostrophe
+  // before it. Throws std::invalid_argument for words that no table is by.
   [[nodiscard]] std::string to_csv(std::string_view by = "module") const;
   // Write the file whole or not at all. Throw std::runtime_error naming the path.
   void write_json(const std::string& path) const;

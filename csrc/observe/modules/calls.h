@@ -60,6 +60,12 @@ struct CallShapes {
   void write_to(Module& row) const;
 };
 
+// A call of a normalisation whose operator did not end yet.
+struct NormCall {
+  CallShapes shapes;
+  const void* ends_with = nullptr;  // the operator's record, once it has begun
+};
+
 // Keeps the shapes of the last call at each place, as the calls report them.
 class LastShapes {
  public:

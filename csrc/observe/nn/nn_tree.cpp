@@ -162,7 +162,7 @@ void NnAttribution::attach(const ModelTree& tree, const std::vector<OwnTensors>&
     }
   }
   session.setup.model = tree.objects[kModel];
-  if (sights_[kModel] == CallSight::intercepted) session.note_model_tells();
+  if (sights_[kModel] == CallSight::intercepted) session.seen.model_tells.set();
   ModuleIndex index(tree.modules, tree.objects);
   // A Sequential calls its children one after the other; one of them may stand there several times, and has one place.
   for (const auto& [place, places] : called_in_order) {

@@ -52,6 +52,14 @@ struct KnownScriptPlace {
   std::size_t certain = 0;  // the lines that always mean the same module; further ones need the place of the call, too
 };
 
+// TorchScript's code that runs on one thread (script_frames.h).
+struct ScriptState {
+  std::vector<ScriptFrame> frames;
+  KnownScriptPlace place;
+  const void* place_frame = nullptr;  // the record of its frame
+  int instrumented_copies = 0;        // running here (instrumented_copy.h): they open their frames themselves
+};
+
 class ScriptPlaces {
  public:
   // Adds the module at `place` of the tree and all below it.

@@ -394,6 +394,12 @@ void bind_report(py::module_& module) {
            })
       .def("to_json", &Report::to_json)
       .def("to_csv", &Report::to_csv, py::arg("by"))
+      .def(
+          "__eq__",
+          [](const Report& self, const Report& other) {
+            return &self.data() == &other.data() || self.data() == other.data();
+          },
+          py::is_operator())
       .def(py::pickle([](const Report& self) { return self.to_json(); },
                       [](const std::string& text) { return Report::from_json_text(text); }));
 }

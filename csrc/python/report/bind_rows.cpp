@@ -8,6 +8,7 @@
 #include "core/phrases.h"
 #include "python/report/bindings.h"
 #include "report/columns.h"
+#include "report/rows_by.h"
 #include "roofprof/report.h"
 
 namespace py = pybind11;
@@ -19,6 +20,7 @@ using ByDType = std::array<std::int64_t, kDTypeCount>;
 using Blocks = std::array<std::int32_t, 3>;
 using AnyRow = py::typing::Union<RooflineRow, GroupRow, KernelRow, Rank, Collective, MemoryRow>;
 using Texts = py::typing::Tuple<py::str, py::ellipsis>;
+using AnyTuple = py::typing::Tuple<py::object, py::ellipsis>;
 
 // One figure of one kind of row.
 struct BoundField {
@@ -92,31 +94,178 @@ std::function<std::string(py::handle)> cell_text_of(const std::string& name) {
   };
 }
 
+std::vector<std::string> names_of_facts(roofprof::Facts facts) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < facts::kNames.size(); ++i) {
+    if ((facts >> i & 1U) != 0) names.emplace_back(facts::kNames[i]);
+  }
+  return names;
+}
+
+std::string listed(roofprof::Facts facts) {
+  std::string text;
+  for (const auto& name : names_of_facts(facts)) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+std::string unit_in_python(Unit unit) { return unit == Unit::nanoseconds ? "seconds" : std::string(unit_name(unit)); }
+
+// What help() says of the attribute: Column "%roof"; percent. %roof = lower bound / time. Needs time, roofs.
+std::string doc_of(const FigureInfo& info, bool of_self) {
+  std::string doc = "Column \"" + info.heading_in(of_self) + "\"; " + unit_in_python(info.unit) + ".";
+  if (of_self) doc += " Of its own ops, without the modules inside.";
+  if (!info.legend.text.empty()) {
+    doc.append(" ").append(info.legend.text);
+    doc += info.legend.when == 0 ? "." : " (with " + listed(info.legend.when) + ").";
+  }
+  return info.needs == 0 ? doc : doc + " Needs " + listed(info.needs) + ".";
+}
+
 template <class Row>
 void bind_fields(py::class_<Row>& row, std::string_view of, std::vector<BoundField>& fields) {
   for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
     using Value = std::decay_t<decltype(value_of(std::declval<const Row&>()))>;
     const std::string name = info.name_in(of_self);
+    const std::string doc = doc_of(info, of_self);
     fields.push_back({&info, of, of_self, python_type<Value>(info.unit), cell_text_of<Row>(name)});
     constexpr bool kMayBeTime = std::is_arithmetic_v<Value> || std::is_same_v<Value, std::optional<std::int64_t>>;
     const bool is_time = info.unit == Unit::nanoseconds;
     if constexpr (kMayBeTime) {
       if (is_time) {
-        row.def_property_readonly(name.c_str(), [value_of](const Row& self) { return seconds(value_of(self)); });
+        row.def_property_readonly(
+            name.c_str(), [value_of](const Row& self) { return seconds(value_of(self)); }, doc.c_str());
       }
     }
     if (!kMayBeTime || !is_time) {
-      row.def_property_readonly(name.c_str(), [value_of](const Row& self) { return to_python<Value>(value_of(self)); });
+      row.def_property_readonly(
+          name.c_str(), [value_of](const Row& self) { return to_python<Value>(value_of(self)); }, doc.c_str());
     }
     if constexpr (std::is_same_v<Value, ByDType>) {
       const std::string self_or_not(of_self ? kSelf : "");
       row.def_property_readonly((self_or_not + "flops_by_dtype").c_str(),
-                                [value_of](const Row& self) { return by_dtype(value_of(self), is_floating); });
-      row.def_property_readonly((self_or_not + "int_ops_by_dtype").c_str(), [value_of](const Row& self) {
-        return by_dtype(value_of(self), [](DType dtype) { return !is_floating(dtype); });
-      });
+                                [value_of](const Row& self) { return by_dtype(value_of(self), is_floating); },
+                                "Those of floating-point types, by dtype.");
+      row.def_property_readonly((self_or_not + "int_ops_by_dtype").c_str(),
+                                [value_of](const Row& self) {
+                                  return by_dtype(value_of(self), [](DType dtype) { return !is_floating(dtype); });
+                                },
+                                "Those of integer types and bool, by dtype.");
     }
   });
+}
+
+// ---- data frames
+
+template <class Value>
+py::object frame_cell(const Value& value) {
+  using Known = typename OptionalTraits<Value>::type;
+  if constexpr (std::is_arithmetic_v<Known> || std::is_same_v<Known, std::string>) {
+    return py::cast(value);
+  } else {
+    return py::cast(detail::value_of(value).text);
+  }
+}
+
+// Returns the rows by column, under the keys of CSV: numbers, texts and None.
+AnyDict columns_of_rows(const Report& report, std::string_view by) {
+  return visit_rows(report, by, [&]<class Row>(const std::vector<Row>& rows) {
+    AnyDict columns;
+    const auto add = [&](const std::string& key, auto cell_of_row) {
+      py::list column(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) column[i] = cell_of_row(rows[i]);
+      columns[py::str(key)] = column;
+    };
+    if constexpr (std::is_same_v<Row, GroupRow>) {
+      const auto keys = split_keys(by);
+      for (std::size_t k = 0; k < keys.size(); ++k)
+        add(keys[k], [k](const Row& row) { return py::str(row.keys.at(k)); });
+    }
+    for_each_field<Row>([&](const FigureInfo& info, bool of_self, auto value_of) {
+      add(info.key_in(of_self), [&](const Row& row) { return frame_cell(value_of(row)); });
+    });
+    return columns;
+  });
+}
+
+// ---- pickles: a tuple of what a row keeps
+
+// What the table of figures has under other names than the row.
+template <class Row>
+constexpr auto further_members() {
+  if constexpr (std::is_same_v<Row, RooflineRow>) {
+    return std::tuple(&Row::params_known, &Row::params, &Row::trainable_params, &Row::param_bytes, &Row::buffer_bytes);
+  } else if constexpr (std::is_same_v<Row, GroupRow>) {
+    return std::tuple(&Row::keys, &Row::phase, &Row::op, &Row::module, &Row::scope, &Row::dtype, &Row::shapes,
+                      &Row::work_elsewhere);
+  } else if constexpr (std::is_same_v<Row, Rank>) {
+    return std::tuple(&Row::steps);
+  } else if constexpr (std::is_same_v<Row, Collective>) {
+    return std::tuple(&Row::ranks, &Row::hosts, &Row::dtype);
+  } else {
+    return std::tuple();
+  }
+}
+
+// Calls visit(member) for each, where member(row) is a reference to it.
+template <class Row, class Visitor>
+void for_each_kept(Visitor&& visit) {
+  const auto own = [&](const FigureInfo&, auto member) {
+    if constexpr (std::is_member_object_pointer_v<decltype(member)>) {
+      visit([member](auto& row) -> auto& { return row.*member; });
+    }
+  };
+  if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
+  if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
+  if constexpr (std::is_same_v<Row, KernelRow>) for_each_entry(kKernelFields, own);
+  if constexpr (std::is_same_v<Row, Rank>) for_each_entry(kRankFields, own);
+  if constexpr (std::is_same_v<Row, Collective>) for_each_entry(kCollectiveFields, own);
+  if constexpr (std::is_same_v<Row, MemoryRow>) for_each_entry(kMemoryFields, own);
+  if constexpr (std::is_base_of_v<Figures, Row>) for_each_entry(kFigures, own);
+  if constexpr (std::is_same_v<Row, RooflineRow>) {
+    for_each_entry(kFigures, [&](const FigureInfo&, auto member) {
+      visit([member](auto& row) -> auto& { return row.self.*member; });
+    });
+  }
+  std::apply([&](auto... member) { (visit([member](auto& row) -> auto& { return row.*member; }), ...); },
+             further_members<Row>());
+}
+
+template <class Row>
+void bind_pickle(py::class_<Row>& bound) {
+  bound.def(py::pickle(
+      [](const Row& self) {
+        py::list state;
+        for_each_kept<Row>([&](auto member) {
+          const auto& value = member(self);
+          using Value = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Value, Bound>) {
+            state.append(py::make_tuple(static_cast<int>(value.kind), value.resource));
+          } else if constexpr (std::is_enum_v<Value>) {
+            state.append(static_cast<int>(value));
+          } else {
+            state.append(value);
+          }
+        });
+        return AnyTuple(state);
+      },
+      [](const AnyTuple& state) {
+        Row self;
+        std::size_t place = 0;
+        for_each_kept<Row>([&](auto member) {
+          auto& value = member(self);
+          using Value = std::decay_t<decltype(value)>;
+          const py::object stored = state[place++];
+          if constexpr (std::is_same_v<Value, Bound>) {
+            const auto pair = stored.cast<std::pair<int, std::string>>();
+            value = {static_cast<BoundKind>(pair.first), pair.second};
+          } else if constexpr (std::is_enum_v<Value>) {
+            value = static_cast<Value>(stored.cast<int>());
+          } else {
+            value = stored.cast<Value>();
+          }
+        });
+        return self;
+      }));
 }
 
 void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) {
@@ -138,20 +287,9 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
           },
           "Further names that table(columns=...) takes.")
       .def_property_readonly(
-          "unit",
-          [](const BoundField& self) {
-            return self.info->unit == Unit::nanoseconds ? "seconds" : unit_name(self.info->unit);
-          },
-          "Of the row's attribute.")
+          "unit", [](const BoundField& self) { return unit_in_python(self.info->unit); }, "Of the row's attribute.")
       .def_property_readonly(
-          "needs",
-          [](const BoundField& self) {
-            py::list needs;
-            for (std::size_t i = 0; i < facts::kNames.size(); ++i) {
-              if ((self.info->needs >> i & 1U) != 0) needs.append(facts::kNames[i]);
-            }
-            return Texts(needs);
-          },
+          "needs", [](const BoundField& self) { return Texts(py::cast(names_of_facts(self.info->needs))); },
           R"(What a report must have, of "time", "device", "intervals", "counters", "roofs" and "regions".)")
       .def_property_readonly(
           "limit", [](const BoundField& self) { return to_string(self.info->limit); },
@@ -190,54 +328,70 @@ void bind_table_of_figures(py::module_& module, std::vector<BoundField> fields) 
 
 void bind_rows(py::module_& module) {
   std::vector<BoundField> fields;
-  py::class_<RooflineRow> row(module, "Row");
+  py::class_<RooflineRow> row(
+      module, "Row",
+      "A module: what it did, with the modules inside. Figures with self in their names leave these out.");
   bind_fields(row, "row", fields);
+  bind_pickle(row);
   row.def("__repr__", repr_of(+[](const RooflineRow& self) {
             return "<Row '" + self.path + "' " + self.type + ": " + std::to_string(self.macs) + " MACs, " +
                    std::to_string(self.flops) + " FLOPs, " + std::to_string(self.bytes) + " bytes>";
           }));
 
-  py::class_<GroupRow> group(module, "GroupRow");
+  py::class_<GroupRow> group(module, "GroupRow", "Sums over ops with the same keys.");
   bind_fields(group, "group", fields);
-  group.def_readonly("keys", &GroupRow::keys)
-      .def_readonly("phase", &GroupRow::phase)
-      .def_readonly("op", &GroupRow::op)
-      .def_readonly("module", &GroupRow::module)
-      .def_readonly("scope", &GroupRow::scope)
-      .def_readonly("dtype", &GroupRow::dtype)
-      .def_readonly("shapes", &GroupRow::shapes);
+  bind_pickle(group);
+  group.def_readonly("keys", &GroupRow::keys, "The value of each key of Report.group, in their order.")
+      .def_readonly("phase", &GroupRow::phase,
+                    "The key of that name; None: it is none of the keys. So are the next ones.")
+      .def_readonly("op", &GroupRow::op, R"(The operator, "aten::conv2d".)")
+      .def_readonly("module", &GroupRow::module, "The path of the module whose own ops they are.")
+      .def_readonly("scope", &GroupRow::scope, R"(The innermost region, "outer/inner"; "": none was open.)")
+      .def_readonly("dtype", &GroupRow::dtype, "The type that the ops count in.")
+      .def_readonly("shapes", &GroupRow::shapes, "The sizes of the ops' inputs.");
   group.def("__repr__", repr_of(+[](const GroupRow& self) {
               std::string keys;
               for (const auto& key : self.keys) keys += (keys.empty() ? "" : ", ") + key;
               return "<GroupRow " + keys + ": " + counted(self.calls, "call") + ">";
             }));
 
-  py::class_<KernelRow> kernel(module, "KernelRow");
+  py::class_<KernelRow> kernel(module, "KernelRow",
+                               "All launches of a kernel, copy or memset in one module, op and launch size.");
   bind_fields(kernel, "kernel", fields);
+  bind_pickle(kernel);
   kernel.def("__repr__", repr_of(+[](const KernelRow& self) {
                return "<KernelRow " + self.name + ": " + counted(self.instances, "instance") + ">";
              }));
 
-  py::class_<Rank> rank(module, "Rank");
+  py::class_<Rank> rank(module, "Rank", "One rank of a merged report.");
   bind_fields(rank, "rank", fields);
+  bind_pickle(rank);
   rank.def("__repr__", repr_of(+[](const Rank& self) {
              return "<Rank " + std::to_string(self.rank) + " on " + self.device + ">";
            }));
 
-  py::class_<Collective> collective(module, "Collective");
+  py::class_<Collective> collective(module, "Collective",
+                                    "All calls of a collective in a module, phase, group and size.");
   bind_fields(collective, "collective", fields);
+  bind_pickle(collective);
   collective.def("__repr__", repr_of(+[](const Collective& self) {
                    return "<Collective " + self.name + " of " + counted(self.ranks, "rank") + ": " +
                           counted(self.calls, "call") + ">";
                  }));
 
-  py::class_<MemoryRow> memory(module, "MemoryRow");
+  py::class_<MemoryRow> memory(module, "MemoryRow",
+                               "What of one category, module and phase was alive when most memory was.");
   bind_fields(memory, "memory", fields);
+  bind_pickle(memory);
   memory.def("__repr__", repr_of(+[](const MemoryRow& self) {
                return "<MemoryRow " + self.category + " of '" + self.module + "': " + std::to_string(self.bytes) +
                       " bytes>";
              }));
   bind_table_of_figures(module, std::move(fields));
+}
+
+void bind_columns(py::module_& module) {
+  module.def("columns_of_rows", &columns_of_rows, py::arg("report"), py::arg("by"));
 }
 
 }  // namespace roofprof::python

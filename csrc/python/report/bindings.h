@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/json/members.h"
 #include "core/members.h"
 #include "core/utf8.h"
 #include "python/report/signatures.h"
@@ -34,12 +35,25 @@ struct Docs {
 };
 
 // Binds a struct with every member of its list (core/members.h), read-only and under the member's name. An enumeration
-// becomes the value's name; a time, `mean_ns`, becomes seconds, `mean`. `repr` makes the text for people.
+// becomes the value's name; a time, `mean_ns`, becomes seconds, `mean`. `repr` makes the text for people. Pickles are
+// the struct's JSON.
 template <class Struct, bool times_in_seconds = true>
 pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name, const Docs& docs = {},
                                      std::string (*repr)(const Struct&) = nullptr) {
   pybind11::class_<Struct> bound(module, name, docs.of_struct);
   if (repr != nullptr) bound.def("__repr__", repr_of(repr));
+  bound.def(pybind11::pickle(
+      [](const Struct& self) {
+        JsonWriter json;
+        write_value(json, self);
+        return json.take();
+      },
+      [](const std::string& text) {
+        Struct self;
+        JsonReader json(text);
+        read_value(json, self);
+        return self;
+      }));
   for_each_member(Of<Struct>{}, [&]<class Value>(std::string_view key, Value Struct::* member, Written) {
     const auto add = [&](std::string_view attribute, auto get) {
       const auto doc = docs.of_attributes.find(attribute);
@@ -65,6 +79,7 @@ pybind11::class_<Struct> bind_struct(pybind11::module_& module, const char* name
 void bind_ceilings(pybind11::module_& module);
 void bind_rows(pybind11::module_& module);
 void bind_report(pybind11::module_& module);
+void bind_columns(pybind11::module_& module);  // after the report
 void bind_document(pybind11::module_& module);
 void bind_prediction(pybind11::module_& module);
 

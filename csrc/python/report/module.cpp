@@ -14,6 +14,7 @@
 #include "core/kernel_names.h"
 #include "ops/registry.h"
 #include "python/report/bindings.h"
+#include "python/report/errors.h"
 #include "report/tables.h"
 
 namespace py = pybind11;
@@ -91,10 +92,12 @@ PYBIND11_MODULE(_report, module) {
   using namespace roofprof;
   module.doc() =
       "The compiled part of roofprof that needs no torch. Use the roofprof package; names in here may change.";
+  python::translate_errors();
   python::bind_document(module);
   python::bind_ceilings(module);
   python::bind_rows(module);
   python::bind_report(module);
+  python::bind_columns(module);
   python::bind_prediction(module);
   module.def("adjusted_p_values", &adjusted_p_values, py::arg("before"), py::arg("after"), py::arg("step_ns"));
   module.def("op_costs", &python::op_costs);

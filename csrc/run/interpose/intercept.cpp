@@ -174,10 +174,11 @@ namespace torch::optim {
   Tensor Class::step(LossClosure closure) {                                                \
     static const auto real = roofprof::interpose::next_of<Tensor (Class::*)(LossClosure)>( \
         roofprof::interpose::name_in<Class>("4stepESt8functionIFN2at6TensorEvEE"));        \
-    const roofprof::observe::OptimizerStep step(this);                                     \
+    using roofprof::observe::StepCall;                                                     \
+    const StepCall step(StepCall::Of::optimizer, this);                                    \
     if (!closure) return (this->*real)({});                                                \
     return (this->*real)([&] {                                                             \
-      const roofprof::observe::StepsClosure inside(&closure);                              \
+      const StepCall inside(StepCall::Of::closure, &closure);                              \
       return closure();                                                                    \
     });                                                                                    \
   }

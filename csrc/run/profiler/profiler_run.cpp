@@ -131,9 +131,9 @@ class ModelTarget final : public run::SessionTarget {
     in_scope([this] { call_.again(); });
   }
   void in_scope(const std::function<void()>& call) {
-    run().session()->enter(kModel, token_);
+    run().session()->frames.enter(kModel, token_);
     call();
-    run().session()->leave(token_);
+    run().session()->frames.leave(token_);
   }
 
   const void* token_;  // the model's address: its forward may announce the same call
@@ -254,7 +254,7 @@ void ProfilerRun::close_block(bool raised) {
 
 void ProfilerRun::end() {
   if (!run().result().counting) return;
-  run().session()->shapes().write_to(observation_->observed.tree.modules);
+  run().session()->shapes.write_to(observation_->observed.tree.modules);
   profiler_->model->describe(observation_->observed);
   const std::lock_guard lock(profiler_->mutex);
   profiler_->observed = std::move(observation_);

@@ -96,7 +96,7 @@ Report ProfilerCore::run(Call& call, RunMode wish) {
     call.first([&](const auto* results) {
       const auto told = results == nullptr ? std::nullopt : std::optional(observe::TensorSpan(*results));
       observe::tell_results(counted.object, std::move(shapes), told);
-      counted.session->leave(counted.object);  // while the results live: they are not what the call keeps
+      counted.session->frames.leave(counted.object);  // while the results live: they are not what the call keeps
     });
   });
   return run.report();

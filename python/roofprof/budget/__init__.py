@@ -17,6 +17,7 @@ from roofprof import _report
 from roofprof._report import printable
 from roofprof.budget.lines import Keys, TomlError, read
 from roofprof.budget.quantities import example, parsed, readable, split_amount
+from roofprof.errors import BudgetError as BudgetError
 from roofprof.figures import fields
 from roofprof.render.files import read_whole
 from roofprof.render.results import Result
@@ -39,10 +40,6 @@ _HOLDS = {
     ">": lambda value, bound: value > bound,
     "==": lambda value, bound: value == bound,
 }
-
-
-class BudgetError(ValueError):
-    """An error in a budget: one sentence that names the file and the line."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 import re
 
 from roofprof import _report
+from roofprof.errors import Error
 
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -21,11 +22,11 @@ def parsed(text: str, field: _report.Field) -> float:
     number, unit = split_amount(text)
     if number is None:
         shown = text.strip() if len(text) < 60 else f"{text.strip()[:60]}..."
-        raise ValueError(f"'{shown}' is not an amount; write it as in '{example(field)}'")
+        raise Error(f"'{shown}' is not an amount; write it as in '{example(field)}'")
     factor = _units(field).get(unit)
     if factor is None:
         lacking = f"'{unit}' is no unit of {field.name}" if unit else f"{field.name} needs a unit"
-        raise ValueError(f"{lacking}; write it as in '{example(field)}'")
+        raise Error(f"{lacking}; write it as in '{example(field)}'")
     return number * factor
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report, RooflineProfiler
+from roofprof.errors import Error
 from roofprof.profiling.step_window import StepWindow
 from roofprof.render.files import of_rank, why_not_writable
 
@@ -86,7 +87,7 @@ class TrainingWindow(StepWindow):
 
     def __init__(self, skip: int, steps: int, path: str | Path | None, options: dict[str, Any]) -> None:
         if skip < 0 or steps < 1:
-            raise ValueError(f"skip must be 0 or more and steps 1 or more, not skip={skip}, steps={steps}")
+            raise Error(f"skip must be 0 or more and steps 1 or more, not skip={skip}, steps={steps}")
         super().__init__(skip, steps, options)
         self._path = None if path is None else Path(path)
         if self._path is not None and not self._path.absolute().parent.is_dir():

@@ -11,7 +11,7 @@ import itertools
 import time
 import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -27,12 +27,9 @@ from roofprof.models.ranks import is_among_ranks
 from roofprof.models.script import Scripts
 from roofprof.models.short_calls import called_by_torch
 from roofprof.models.token_calls import TokenCalls, models_with_cache
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
-    from roofprof.render.progress import Progress
-    from roofprof.state.snapshot import StateSnapshot
-
+from roofprof.models.tree import ModelTree
+from roofprof.render.progress import Progress
+from roofprof.state.snapshot import StateSnapshot
 
 # Calls of code that was compiled for its kernels: to compile and warm up, and observed ones.
 _MOST_WARM_UPS = 5

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from roofprof import __version__
+from roofprof._build_info import VERSION
 from roofprof._report import printable_lines
 from roofprof.cli import (
     calibrate,
@@ -89,7 +89,8 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"roofprof {__version__}")
+    parser.set_defaults(of_all=parser)  # for completion
+    parser.add_argument("--version", action="version", version=f"roofprof {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in _COMMANDS:
         add(commands)

@@ -18,7 +18,7 @@ from roofprof.cli.shared import (
 
 if TYPE_CHECKING:
     from roofprof import _report
-    from roofprof.predict.calibration.measured_kernels import MeasuredKernels
+    from roofprof.calibration.measured_kernels import MeasuredKernels
 
 _DESCRIPTION = """\
 Fits the numbers of the prediction to measured kernels of a device, says how well they predict shapes that were held out
@@ -49,7 +49,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, write and print."""
-    from roofprof.predict.calibration.calibrate import calibrated
+    from roofprof.calibration.calibrate import calibrated
     from roofprof.predict.options import roofs_of
     from roofprof.roofs import ceilings
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kernels_of(path: Path) -> MeasuredKernels:
-    from roofprof.predict.calibration import measured_kernels
+    from roofprof.calibration import measured_kernels
     from roofprof.profiling.imported import from_trace
     from roofprof.render.files import opened
     from roofprof.report.report import Report

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roofprof import manual
+from roofprof.cli.parser import SWEEP
 from roofprof.cli.shared import TABLES, CommandError, Commands, print_text
+from roofprof.figures import fields
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 # Positional arguments and options that begin with the name of a file.
@@ -15,7 +17,7 @@ _FILES = ("target", "script", "inputs", "loss", "folder")
 
 _CARDS = {
     ("predict", "device"),
-    ("sweep", "device"),
+    (SWEEP, "device"),
     ("import", "device"),
     ("calibrate", "roofs"),
     ("ceilings", "published"),
@@ -47,9 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "roofprof completion needs shtab: run `pip install shtab`, or take roofprof[completion]"
         ) from None
-    from roofprof.cli import make_parser
-
-    parser = make_parser()
+    parser: argparse.ArgumentParser = arguments.of_all
     for command, action in _actions(parser):
         if action.type is Path or action.dest in _FILES or (command, action.dest) == ("import", "model"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab reads this attribute
@@ -62,8 +62,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _words(command: str, option: str) -> list[str]:
     """Return the words for an option without fixed choices: columns, cards; empty for others."""
     if option in {"sort", "columns"}:
-        from roofprof import fields
-
         return list(fields.of("row"))
     if option == "by" and command != "plot":
         return list(TABLES)

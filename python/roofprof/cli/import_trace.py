@@ -192,7 +192,14 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{_words_of(*inputs)}, to name the rows: {_first_line(error)}"
             ) from error
     trace = traces if len(traces) > 1 else traces[0]
-    report = from_trace(trace, model, None, arguments.device, arguments.steps, arguments.ncu, arguments.capture)
+    report = from_trace(
+        trace,
+        model,
+        device=arguments.device,
+        steps=arguments.steps,
+        ncu=arguments.ncu,
+        capture=arguments.capture,
+    )
     return output(report, arguments)
 
 

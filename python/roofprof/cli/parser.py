@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         if (
             words[:1] == ["predict"] and "--sweep" in words
         ):  # has options of its own, and so a parser, which is not listed
-            words = ["sweep", *(word for word in words[1:] if word != "--sweep")]
+            words = [SWEEP, *(word for word in words[1:] if word != "--sweep")]
         parsed, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self._refuse(unknown[0])
@@ -53,6 +53,8 @@ def near(word: str, words: Iterable[str]) -> str:
 
 
 # ---- each command's examples, files and exit codes; the commands describe themselves
+
+SWEEP = "predict --sweep"
 
 # The first of each stands in `roofprof --help` too. Every line is parsed by a test.
 EXAMPLES = {
@@ -113,7 +115,7 @@ EXAMPLES = {
         "roofprof predict r.json --all --precision fp16",
         "roofprof predict r.json --device L40S --what-if",
     ),
-    "sweep": (
+    SWEEP: (
         "roofprof predict --sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
         "roofprof predict --sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
     ),

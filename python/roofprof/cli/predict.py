@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from roofprof.cli.parser import SWEEP
 from roofprof.cli.shared import (
     CommandError,
     Commands,
@@ -179,7 +180,7 @@ def _table(report: Report, arguments: argparse.Namespace) -> int:
     return 0
 
 
-# ---- roofprof predict --sweep, by its old name roofprof sweep
+# ---- roofprof predict --sweep
 
 _SWEEP = """\
 Time, throughput and memory by batch and sequence length, predicted for a device that need not be there: the model is
@@ -190,7 +191,7 @@ BxS:int64. Where no B stands, the leading dimension is the batch. A callable of 
 
 def add_sweep(commands: Commands) -> None:
     """Add the command's options."""
-    parser = commands.add_parser("sweep", prog="roofprof predict --sweep", description=_SWEEP)
+    parser = commands.add_parser(SWEEP, prog=f"roofprof {SWEEP}", description=_SWEEP)
     parser.set_defaults(command=_sweep)
     add_target_options(parser)
     parser.add_argument("--device", required=True, metavar="CARD|FILE.json", help="for which device: 'RTX 4090'")
@@ -212,7 +213,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         raise CommandError("give --input or --inputs: what a call gets")
     from roofprof.cli.profiling import model_of
     from roofprof.predict.options import roofs_of
-    from roofprof.predict.sweep import predict_sweep
+    from roofprof.predicted_sweep import predict_sweep
 
     roofs = roofs_of(arguments.device)
     made_on_meta = argparse.Namespace(**{**vars(arguments), "device": "meta"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from roofprof import Note, RooflineProfiler, count
+from roofprof._report import Note
 from roofprof.cli.shared import (
     CommandError,
     check_output,
@@ -22,6 +22,7 @@ from roofprof.cli.shared import (
 )
 from roofprof.cli.target import call_inputs, load_inputs, load_model, load_object, make_input, moved, parse_dtype
 from roofprof.latency.batches import Arguments
+from roofprof.profiling.profiler import RooflineProfiler, count
 from roofprof.render.traces.export import needs_events, writer_for
 from roofprof.report.report import Report
 from roofprof.roofs import ceilings

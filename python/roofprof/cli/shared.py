@@ -174,7 +174,7 @@ def write_files(report: Report, arguments: argparse.Namespace) -> int:
     """Write the requested files. If one cannot be written, say so, keep the report elsewhere and return 2."""
     files: list[tuple[Path | None, Callable[[Path], object]]] = [
         (arguments.json, report.to_json),
-        (arguments.csv, lambda path: report.to_csv(path, by=arguments.by if arguments.by in _LISTS else "module")),
+        (arguments.csv, lambda path: report.to_csv(path, by=arguments.by)),
     ]
     code = 0
     for path, write in files:
@@ -328,7 +328,6 @@ _ASCII = str.maketrans({"─": "-", "µ": "u", "…": "..."})
 # Tables of other things than groups of ops, and the keys of groups, as Report.group takes them.
 _KINDS = ("module", "scope", "kernel", "rank", "collective", "memory")
 _KEYS = ("op", "phase", "dtype", "shapes")
-_LISTS = ("kernel", "memory")  # of which there is CSV
 TABLES = (*_KINDS, *_KEYS)
 
 
@@ -439,7 +438,7 @@ def add_report_options(parser: argparse.ArgumentParser, *also_json: str) -> None
         "--json", *also_json, type=Path, metavar="FILE", help="write the report as JSON; - prints it, and no table"
     )
     parser.add_argument(
-        "--csv", type=Path, metavar="FILE", help="write its rows, or its kernels, as CSV; - prints it, and no table"
+        "--csv", type=Path, metavar="FILE", help="write the rows of that table as CSV; - prints it, and no table"
     )
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
-from roofprof import load_package
 from roofprof.cli.shared import CommandError, with_article
 from roofprof.latency.batches import Arguments, arguments_of
 from roofprof.models.exported import runnable
 from roofprof.models.packages import holds_package
+from roofprof.profiling.packages import load_package
 
 _TARGETS = " (roofprof docs command-line#targets-and-inputs)"
 

@@ -22,7 +22,8 @@ from roofprof.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from roofprof import Latency, LatencySweep
+    from roofprof.latency.measured import Latency
+    from roofprof.latency.sweep import LatencySweep
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Time, print and write. What times loads torch, which --help has no time for."""
-    from roofprof import LatencySweep
+    from roofprof.latency.sweep import LatencySweep
 
     batches = _check(arguments)
     timed = _sweep(arguments, batches) if batches else _one(arguments)
@@ -108,11 +109,11 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
 
 
 def _one(arguments: argparse.Namespace) -> Latency:
-    from roofprof import RooflineProfiler
     from roofprof.cli.profiling import inputs_of, model_of
     from roofprof.latency.plan import Plan
     from roofprof.latency.timing import time_call
     from roofprof.models.ranks import is_among_ranks
+    from roofprof.profiling.profiler import RooflineProfiler
 
     args, kwargs = inputs_of(arguments)
     profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
@@ -134,11 +135,11 @@ def _one(arguments: argparse.Namespace) -> Latency:
 
 
 def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySweep:
-    from roofprof import RooflineProfiler
     from roofprof.cli.profiling import inputs_of, model_of
     from roofprof.cli.target import call_inputs, load_inputs
     from roofprof.latency.plan import Batches, Plan
     from roofprof.latency.sweeping import time_batches
+    from roofprof.profiling.profiler import RooflineProfiler
 
     function = load_inputs(arguments.inputs) if arguments.inputs and not arguments.input else None
     if function is not None and _takes_a_batch(function):
@@ -167,12 +168,12 @@ def _called(arguments: argparse.Namespace, time: Callable[[], T]) -> T:
     """Return the result of ``time``; a model's own error gets the target's name."""
     import torch
 
-    from roofprof.latency.plan import RefusedError
+    from roofprof.errors import TimingError
 
     try:
         with torch.no_grad():
             return time()
-    except (CommandError, RefusedError):
+    except (CommandError, TimingError):
         raise
     except Exception as error:
         raise CommandError(f"{arguments.target} raised {type(error).__name__}: {error}") from error

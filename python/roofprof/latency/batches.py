@@ -8,7 +8,7 @@ import torch
 from torch.utils import _pytree
 
 from roofprof import _C
-from roofprof.latency.plan import RefusedError
+from roofprof.errors import TimingError
 from roofprof.state.state_roots import Contents
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -51,24 +51,24 @@ def samples_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int | Non
 class ScaledInputs:
     """Inputs of any batch size, made from those of one: tensors are repeated or cut along their leading dimension.
 
-    Raises RefusedError, saying what to do, where it is not clear which dimension is the batch or a tensor cannot be
+    Raises TimingError, saying what to do, where it is not clear which dimension is the batch or a tensor cannot be
     reached: then a callable that makes inputs for a batch size is needed.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         samples, why = samples_in(args, kwargs)
         if samples is None:
-            raise RefusedError(f"{why.removesuffix(_SAY)}; {_GIVE_INPUTS}")
+            raise TimingError(f"{why.removesuffix(_SAY)}; {_GIVE_INPUTS}")
         self.samples = samples
         self._arguments = (args, kwargs)
         leaves = {id(leaf) for leaf in _pytree.tree_leaves(self._arguments)}
         for tensor in _inputs(args, kwargs):
             if id(tensor) not in leaves:
-                raise RefusedError(f"a tensor among the inputs is inside of an object, out of reach; {_GIVE_INPUTS}")
+                raise TimingError(f"a tensor among the inputs is inside of an object, out of reach; {_GIVE_INPUTS}")
             if not _C.holds_its_elements(tensor):
-                raise RefusedError(f"the memory of a tensor among the inputs is freed; {_GIVE_INPUTS}")
+                raise TimingError(f"the memory of a tensor among the inputs is freed; {_GIVE_INPUTS}")
             if tensor.dim() and (tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized):
-                raise RefusedError(f"a sparse, nested or quantized input cannot be given another batch; {_GIVE_INPUTS}")
+                raise TimingError(f"a sparse, nested or quantized input cannot be given another batch; {_GIVE_INPUTS}")
 
     def __call__(self, batch: int) -> Arguments:
         """Return inputs with that many samples: the given ones, repeated. Containers are new, other values the same."""

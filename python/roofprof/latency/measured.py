@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.render.results import StoredResult
 
@@ -64,7 +65,7 @@ class Latency(StoredResult):
 
     def __post_init__(self) -> None:
         if not (self.times_ns and self.wall_times_ns):
-            raise ValueError("times_ns or wall_times_ns is empty")
+            raise Error("times_ns or wall_times_ns is empty")
 
     # ---- latency: the time of one call
 
@@ -345,7 +346,7 @@ def _quantile(times_ns: tuple[int, ...], percent: float) -> float | None:
 def quantile(values: Sequence[float], percent: float) -> float:
     """Return the quantile, linear between the two nearest values: type 7 of Hyndman and Fan 1996, numpy's default."""
     if not 0 <= percent <= 100:
-        raise ValueError(f"a quantile is asked for in percent, 0 to 100, not {percent}")
+        raise Error(f"a quantile is asked for in percent, 0 to 100, not {percent}")
     ordered = sorted(values)
     place = percent / 100 * (len(ordered) - 1)
     low = math.floor(place)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from roofprof.errors import TimingError
+
 WARMUP, REPEAT = 50, 200
 RANKS_WARMUP, RANKS_REPEAT = 5, 20
 LARGEST_UNASKED = 1 << 16  # batch
-
-
-class RefusedError(ValueError):
-    """A call that cannot be timed as it was requested, in one sentence."""
 
 
 class Limits(NamedTuple):
@@ -42,12 +40,12 @@ class Plan:
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{name} must be a whole number, not {_shown(value)}{_KEYWORD}")
             if value < least:
-                raise RefusedError(f"{name} must be {least} or more, not {value}")
+                raise TimingError(f"{name} must be {least} or more, not {value}")
         if self.seconds is not None:
             if not isinstance(self.seconds, (int, float)) or isinstance(self.seconds, bool):
                 raise TypeError(f"seconds must be a number or None, not {_shown(self.seconds)}{_KEYWORD}")
             if not self.seconds > 0:
-                raise RefusedError(f"seconds must be more than 0, not {self.seconds}")
+                raise TimingError(f"seconds must be more than 0, not {self.seconds}")
 
     def limits(self, *, among_ranks: bool) -> Limits:
         """Return the limits of the further calls.
@@ -86,9 +84,9 @@ class Batches:
             if not isinstance(batch, int) or isinstance(batch, bool):
                 raise TypeError(f"a batch must be a whole number, not {batch!r}")
             if batch < 1:
-                raise RefusedError(f"a batch must be 1 or more, not {batch}")
+                raise TimingError(f"a batch must be 1 or more, not {batch}")
         if not self.requested:
-            raise RefusedError("batches must have at least one")
+            raise TimingError("batches must have at least one")
 
     @property
     def auto(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.latency.measured import Latency, add_notes, begun
 from roofprof.render.html import Html
@@ -40,7 +41,7 @@ class LatencySweep(StoredResult):
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ValueError("points is empty")
+            raise Error("points is empty")
 
     @property
     def batches(self) -> list[int]:

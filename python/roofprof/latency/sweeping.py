@@ -13,10 +13,11 @@ import torch
 
 from roofprof import _C
 from roofprof.calls.target import Target
+from roofprof.errors import TimingError
 from roofprof.figures import fields
 from roofprof.latency.batches import Arguments, ScaledInputs, arguments_of
 from roofprof.latency.measured import Latency
-from roofprof.latency.plan import Batches, Plan, RefusedError
+from roofprof.latency.plan import Batches, Plan
 from roofprof.latency.sweep import FEWEST_CALLS, LatencySweep
 from roofprof.latency.timing import Subject, first_call, repeatable, time_call
 
@@ -57,7 +58,7 @@ def time_batches(
 
 def _refuse_auto_of_ranks(target: Target, batches: Batches) -> None:
     if batches.auto and target.is_among_ranks:
-        raise RefusedError(
+        raise TimingError(
             "batches='auto' ends by each rank's own time and memory, and ranks may wait for each other in the calls: "
             "give a list of batch sizes, the same on all ranks"
         )
@@ -160,13 +161,13 @@ class _Sweeping:
                 error.add_note(f"roofprof: that was at batch {batch} of a sweep over batch sizes")
             raise
         if timed.samples_per_second is None:
-            raise RefusedError(f"throughput is not known: {timed.not_available['samples_per_second']}")
+            raise TimingError(f"throughput is not known: {timed.not_available['samples_per_second']}")
         return timed
 
 
 def _check_tokens(tokens: int | None, own_batch: int, sizes: list[int]) -> None:
     if tokens is not None and any(tokens * batch % own_batch for batch in sizes):
-        raise RefusedError(
+        raise TimingError(
             f"tokens={tokens} are those of a call with {own_batch} samples, and other batches would not have a whole "
             f"number of them: give a multiple of {own_batch}"
         )

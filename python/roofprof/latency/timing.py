@@ -11,12 +11,14 @@ from typing import Any
 
 from roofprof import _C
 from roofprof.calls.target import Observer, Target, deferred_kind
+from roofprof.errors import TimingError
 from roofprof.latency.batches import Arguments, samples_in
 from roofprof.latency.clocks import Clock, clock_for
 from roofprof.latency.measured import Latency
-from roofprof.latency.plan import Limits, Plan, RefusedError
+from roofprof.latency.plan import Limits, Plan
 from roofprof.models.compiled import original
-from roofprof.models.tree import KnownModel, Location, location_of
+from roofprof.models.location import Location, location_of
+from roofprof.models.walk import KnownModel
 from roofprof.render.progress import Progress
 from roofprof.state.snapshot import StateSnapshot
 
@@ -38,7 +40,7 @@ class Subject:
 def time_call(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], plan: Plan) -> Latency:
     """Return the latency of ``model(*args, **kwargs)``. The model is left as one plain call leaves it.
 
-    Raises what a call raises, whichever it is, and RefusedError, a ValueError, where calls cannot be timed.
+    Raises what a call raises, whichever it is, and TimingError, a ValueError, where calls cannot be timed.
     """
     samples, samples_from = samples_in(args, kwargs)  # before a call may take the inputs apart
     if plan.samples is not None:
@@ -87,7 +89,7 @@ def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     state_roots = original(subject.model)
     location = location_of(state_roots, args, kwargs, subject.device)
     if location.untimed:
-        raise RefusedError(f"this call cannot be timed: {location.untimed.removeprefix('not timed: ')}")
+        raise TimingError(f"this call cannot be timed: {location.untimed.removeprefix('not timed: ')}")
     target = Target(
         Observer(KnownModel().tree(subject.model)),  # of which compilations are asked, and TorchScript's attributes
         subject.model,
@@ -100,7 +102,7 @@ def repeatable(subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def first_call(target: Target, location: Location) -> None:
-    """Make the call that further ones repeat. Raises RefusedError where there can be none.
+    """Make the call that further ones repeat. Raises TimingError where there can be none.
 
     Where tensors without data are within reach, it is observed: what computed on them has no times.
     """
@@ -108,7 +110,7 @@ def first_call(target: Target, location: Location) -> None:
         run = _C.Run(target.session, "count", *location[:2], "off", otherwise=location.otherwise)
         run.count(target)
         if run.untimed:
-            raise RefusedError(f"this call cannot be timed: {run.untimed.removeprefix('not timed: ')}")
+            raise TimingError(f"this call cannot be timed: {run.untimed.removeprefix('not timed: ')}")
     else:
         result = target.model(*target.args, **target.kwargs)
         target.defers = bool(deferred_kind(result))
@@ -121,7 +123,7 @@ def first_call(target: Target, location: Location) -> None:
 
 def _require_further_calls(target: Target, advice: str = "") -> None:
     if target.why_only_once:
-        raise RefusedError(f"this call cannot be timed: {target.why_only_once}{advice}")
+        raise TimingError(f"this call cannot be timed: {target.why_only_once}{advice}")
 
 
 class _Calls:

@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from roofprof import _C
 from roofprof.models.hooks import ModuleHooks
+from roofprof.models.tree import ModelTree
 from roofprof.state.shared_change import SharedChange
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
-
 
 _NAME = "torch._dynamo"
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from roofprof import _C
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
+from roofprof.models.tree import ModelTree
 
 
 def doors_of(tree: ModelTree) -> list[tuple[type, str, bool]]:

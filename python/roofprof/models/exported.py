@@ -9,14 +9,13 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
-if TYPE_CHECKING:
-    from roofprof import _C
-    from roofprof.models.tree import ModelTree
+from roofprof import _C
+from roofprof.models.tree import ModelTree
 
 _CALLS = {"call_function", "call_method", "call_module"}
 

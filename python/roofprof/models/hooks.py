@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch._library import custom_ops
@@ -20,10 +20,8 @@ from torch.utils.hooks import RemovableHandle
 
 from roofprof import _C
 from roofprof.models.short_calls import calls_are_torchs_own
+from roofprof.models.token_calls import TokenCalls
 from roofprof.state.shared_change import SharedChange
-
-if TYPE_CHECKING:
-    from roofprof.models.token_calls import TokenCalls
 
 
 def _start_for(call: _C.OwnCall, thread: threading.Thread, start: Callable[[threading.Thread], None]) -> None:

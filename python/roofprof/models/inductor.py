@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import torch
@@ -24,9 +24,7 @@ import torch
 from roofprof import _C
 from roofprof.models.hooks import through_the_dispatcher
 from roofprof.models.source import line_of
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
+from roofprof.models.tree import ModelTree
 
 # What a torch must have: module, dotted attribute.
 INTERFACES = (

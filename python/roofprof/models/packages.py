@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,10 +22,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree
 
 from roofprof import _C
+from roofprof.errors import Error
+from roofprof.models.tree import ModelTree
 from roofprof.state.shared_change import SharedChange
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
 
 KEY = "roofprof"
 """The key of the counts in a package's metadata; csrc/run/profiler/model.cpp reads it too."""
@@ -98,29 +97,29 @@ def holds_package(path: Path) -> bool:
 def load(path: Path, model_name: str, program: torch.export.ExportedProgram | None, count: Count) -> Any:
     """Return the package in the file, with what is known of its work. Raises ValueError, one sentence."""
     if not path.is_file():
-        raise ValueError(f"there is no file {path}")
+        raise Error(f"there is no file {path}")
     if not holds_package(path):
-        raise ValueError(
+        raise Error(
             f"{path} is damaged, or not an AOTInductor package (roofprof docs guide-compiled#aotinductor-packages)"
         )
     try:
         from torch.export.pt2_archive._package import load_pt2
     except ImportError as error:
-        raise ValueError(f"torch {torch.__version__} cannot load AOTInductor packages: {error}") from error
+        raise Error(f"torch {torch.__version__} cannot load AOTInductor packages: {error}") from error
     try:
         metadata = _loader().load_metadata_from_package(str(path), model_name)
     except AttributeError:  # an older torch tells nothing of a package before it loads it
         metadata = {}
     except RuntimeError as error:
-        raise ValueError(f"{path} has no model '{model_name}' that can be read: {_first_line(error)}") from error
+        raise Error(f"{path} has no model '{model_name}' that can be read: {_first_line(error)}") from error
     device = metadata.get("AOTI_DEVICE_KEY", "cpu")
     if device != "cpu" and not torch.get_device_module(device).is_available():
-        raise ValueError(f"{path} was compiled for {device}, and torch finds no such device here")
+        raise Error(f"{path} was compiled for {device}, and torch finds no such device here")
     try:
         contents = load_pt2(str(path))
         package = contents.aoti_runners[model_name]
     except Exception as error:  # whatever a damaged file makes of its readers
-        raise ValueError(f"{path} is damaged, or no package that this torch can load: {_first_line(error)}") from error
+        raise Error(f"{path} is damaged, or no package that this torch can load: {_first_line(error)}") from error
     known = known_of(package)
     program = program or contents.exported_programs.get(model_name)
     if program is not None:
@@ -137,7 +136,7 @@ def _loader() -> Any:
 def counted(program: torch.export.ExportedProgram, count: Count) -> str:
     """Return the counts of a call with the program's example inputs. Raises ValueError where it has none."""
     if program.example_inputs is None:
-        raise ValueError("the exported program has no example inputs: export it again, from the model")
+        raise Error("the exported program has no example inputs: export it again, from the model")
     return count(program, *_fakes(_without_data(program.example_inputs)))
 
 

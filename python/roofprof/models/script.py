@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from roofprof import _C
+from roofprof.models.tree import ModelTree
 from roofprof.state.shared_change import lock_of_process
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
 
 _ROOTS = 3  # the first places of every tree: the model, and two that are no modules
 

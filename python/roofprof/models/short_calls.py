@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.modules import module as nn_module
 
 from roofprof.models.doors import defining_class
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
+from roofprof.models.tree import ModelTree
 
 # All that torch's code of a call looks at, by name, in torch 2.11 to 2.15. Code with a further one may do more.
 _NAMES = """

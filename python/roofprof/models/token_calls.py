@@ -5,14 +5,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from roofprof import _C
-
-if TYPE_CHECKING:
-    from roofprof.models.tree import ModelTree
+from roofprof.models.tree import ModelTree
 
 PHASES = ("prefill", "decode")
 # transformers and its followers name the parameters of a forward so; with an encoder and a decoder, the decoder's.

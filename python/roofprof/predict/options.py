@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.predict.host import MEASURED, host_seconds
 from roofprof.roofs.ceilings import load
 from roofprof.roofs.published_peaks import names, published
@@ -64,12 +65,12 @@ def compiled_options(options: Options) -> _report.PredictionOptions:
         raise TypeError(f"host is seconds or {MEASURED!r}, not {host!r}")
     seconds = host_seconds() if host == MEASURED else host
     if given.pop("compiled", False) and given.setdefault("mode", "compiled") != "compiled":
-        raise ValueError(f"compiled=True is mode='compiled', and the mode is {given['mode']!r}: give one of them")
+        raise Error(f"compiled=True is mode='compiled', and the mode is {given['mode']!r}: give one of them")
     batch = given.get("batch")
     if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int)):
         raise TypeError(f"batch is a whole number, not {batch!r}")
     if batch is not None and batch >= 2**63:
-        raise ValueError(f"batch {batch} is larger than any that there can be")
+        raise Error(f"batch {batch} is larger than any that there can be")
     _check_kinds(given)
     return _report.PredictionOptions(**given, host_seconds=seconds)  # type: ignore[misc]  # host is not in it
 
@@ -79,7 +80,7 @@ def _check_kinds(given: Options) -> None:
     if isinstance(ranks, bool) or not isinstance(ranks, int):
         raise TypeError(f"ranks is a whole number, not {ranks!r}")
     if not 1 <= ranks < 2**31:
-        raise ValueError(f"ranks must be 1 or more, and below {2**31}, not {ranks}")
+        raise Error(f"ranks must be 1 or more, and below {2**31}, not {ranks}")
     kinds = {"mode": str, "parallel": str, "autocast": bool, "channels_last": bool, "bandwidth": float, "peak": float}
     for option, kind in kinds.items():
         value = given.get(option, kind())
@@ -97,7 +98,7 @@ def roofs_of(device: Device) -> _report.Ceilings:
     """
     if isinstance(device, _report.Ceilings):
         if not device:
-            raise ValueError("the ceilings have no roofs: give those of a device, such as Ceilings.load(path)")
+            raise Error("the ceilings have no roofs: give those of a device, such as Ceilings.load(path)")
         return device
     if not isinstance(device, (str, Path)):
         raise TypeError(f"a device is a card's name, the path of a file of roofs or Ceilings, not {device!r}")
@@ -110,7 +111,7 @@ def roofs_of(device: Device) -> _report.Ceilings:
         plain = {name.lower(): name for name in known}
         close = [plain[name] for name in difflib.get_close_matches(device.lower(), plain, n=4, cutoff=0.4)]
         offered = ", ".join(close or known)
-        raise ValueError(
+        raise Error(
             f"no card is known as '{device}'; {'near it are' if close else 'there are'} {offered}; "
             "a file of roofs will do too, its name ends in .json (roofprof docs prediction)"
         ) from None

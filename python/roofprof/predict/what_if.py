@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.predict.options import Options, OptionsOfCalls, compiled_options
 from roofprof.render.results import StoredResult
@@ -37,7 +38,7 @@ class ModuleWhatIf:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(StoredResult):
-    """The answers for every module, in the model's order; :attr:`total` is the whole report's."""
+    """The answers for every module, in the model's order; ``total`` is the whole report's."""
 
     SCHEMA: ClassVar[str] = "roofprof.what_if"
 
@@ -159,7 +160,7 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
         {"mode": "compiled", "compiled": False},
     )
     if batch is not None and batch < 1:
-        raise ValueError(f"batch must be 1 or more, not {batch}")
+        raise Error(f"batch must be 1 or more, not {batch}")
     wanted = batch or (2 * counted if counted else None)
     if wanted is None:
         not_asked["batch"] = "the batch that was counted is not known: say batch="

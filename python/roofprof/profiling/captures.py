@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from roofprof.errors import Error
 from roofprof.render.files import read_whole
 
 NONE = "none"
@@ -39,7 +40,7 @@ def given_captures(
     if NONE not in names:
         return [CaptureFile(Path(name), name) for name in dict.fromkeys(names)]
     if len(set(names)) > 1:
-        raise ValueError("captures are files, or 'none' alone")
+        raise Error("captures are files, or 'none' alone")
     return []
 
 
@@ -61,7 +62,7 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
         entries = json.loads(read_whole(details, _LARGEST_LIST))
         listed = [(str(one["file"]), _batch(one.get("batch_size"))) for one in entries]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(
+        raise Error(
             f"{details}: it is not a list of captures, each with 'file' and 'batch_size' "
             f"({type(error).__name__}): {refuse}"
         ) from None
@@ -70,7 +71,7 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
     for file, batch in chosen:
         path = details.parent / Path(file).name
         if not os.path.isfile(path):  # noqa: PTH113 (it takes any name)
-            raise ValueError(f"{details}: it names the capture {path.name[:200]!r}, which is not there: {refuse}")
+            raise Error(f"{details}: it names the capture {path.name[:200]!r}, which is not there: {refuse}")
         found.append(_found(path, batch))
     return found
 

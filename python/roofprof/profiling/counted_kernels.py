@@ -12,8 +12,9 @@ from itertools import groupby
 from typing import Any
 
 from roofprof import _report
+from roofprof.errors import NcuError
 from roofprof.profiling import nsight_compute as ncu
-from roofprof.profiling.nsight_compute import Kernel, NcuError, Table, many, shown
+from roofprof.profiling.nsight_compute import Kernel, Table, many, shown
 from roofprof.profiling.nsight_systems import event
 
 Values = dict[str, list[float]]  # by the counter's name, of each kernel; not a number: not known

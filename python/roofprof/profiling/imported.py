@@ -15,13 +15,14 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from roofprof import _C
+from roofprof.errors import Error, NcuError, TraceError
 from roofprof.latency.batches import arguments_of
 from roofprof.models.tree import has_forward_of_torch
 from roofprof.profiling import nsight_compute, nsight_systems
 from roofprof.profiling.captures import CaptureFile, captures_beside, given_captures
 from roofprof.profiling.counted_kernels import alone, counting
 from roofprof.profiling.imported_ranks import merged
-from roofprof.profiling.nsight_compute import NcuError, Table
+from roofprof.profiling.nsight_compute import Table
 from roofprof.profiling.profiler import count
 from roofprof.profiling.trace_folder import traces_in as traces_in  # noqa: PLC0414 (for the command)
 from roofprof.render.files import opened, why_not_writable
@@ -44,7 +45,7 @@ class ModelCalls(NamedTuple):
     parameters: dict[str, tuple[list[str], bool]]
 
 
-class NoModuleError(TypeError):
+class NoModuleError(Error, TypeError):
     """What was given as the model of a trace is no module."""
 
 
@@ -96,6 +97,7 @@ def from_trace(
     trace: str | os.PathLike[str] | TorchProfile | Sequence[str | os.PathLike[str]],
     model: Callable[..., Any] | ModelCalls | None = None,
     inputs: Any = None,
+    *,
     device: str | os.PathLike[str] | _C.Ceilings | None = None,
     steps: str | tuple[int, int] | None = None,
     ncu: str | os.PathLike[str] | None = None,
@@ -127,7 +129,7 @@ def from_trace(
     captures = given_captures(capture)
     called = model if model is None or isinstance(model, ModelCalls) else calls_of(model, inputs)
     if ncu is not None and isinstance(trace, (list, tuple)):
-        raise ValueError("ncu counted one process: give the trace of its rank, not those of several")
+        raise Error("ncu counted one process: give the trace of its rank, not those of several")
     if isinstance(trace, (list, tuple)):
         return merged([Path(path) for path in trace], lambda path: _read(path, roofs, chosen, mean, called, captures))
     if not isinstance(trace, (str, os.PathLike)):
@@ -169,7 +171,7 @@ def trace_handler(path: str | os.PathLike[str], **options: Any) -> Callable[[Tor
     options["device"] = _roofs(options.get("device"))
     folder = os.path.dirname(name)  # noqa: PTH120
     if "{step}" not in folder and (why := why_not_writable(Path(_filled(name, 0)))):
-        raise ValueError(f"cannot write '{name}': {why}")
+        raise Error(f"cannot write '{name}': {why}")
 
     def write(profiler: TorchProfile) -> None:
         written = _filled(name, getattr(profiler, "step_num", 0))
@@ -193,7 +195,7 @@ def _rank() -> int:
 
 def _of_profiler(profiler: Any, read: Callable[[Path], Report]) -> Report:
     if not hasattr(profiler, "export_chrome_trace"):
-        raise ValueError(
+        raise TraceError(
             f"a trace is the path of a file or a torch.profiler.profile that has ended, not a {type(profiler).__name__}"
         )
     with tempfile.TemporaryDirectory(prefix="roofprof-") as folder:
@@ -202,7 +204,7 @@ def _of_profiler(profiler: Any, read: Callable[[Path], Report]) -> Report:
             profiler.export_chrome_trace(str(path))
         except (AssertionError, AttributeError, RuntimeError) as error:  # AttributeError: it is still recording
             why = "" if isinstance(error, AttributeError) else f" ({_first_line(error)})"
-            raise ValueError(
+            raise TraceError(
                 f"the profiler gives no trace{why}: it must have ended, and gives it once; give from_trace the file if "
                 "it was exported before"
             ) from error
@@ -258,9 +260,9 @@ def _refusing(path: Path, ncu: str | os.PathLike[str] | None = None) -> Iterator
     try:
         yield
     except _C.TraceError as error:
-        raise ValueError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
+        raise TraceError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
     except NcuError as error:
-        raise ValueError(f"{path if ncu is None else Path(ncu)}: {error} (roofprof docs ncu)") from None
+        raise NcuError(f"{path if ncu is None else Path(ncu)}: {error} (roofprof docs ncu)") from None
 
 
 def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:
@@ -283,7 +285,7 @@ def _steps(steps: str | tuple[int, int] | None) -> tuple[int, int] | None:
     except (TypeError, ValueError):
         chosen = 1, 0
     if not 0 <= chosen[0] <= chosen[1] < 2**63:
-        raise ValueError(f"steps are given as '3' or '1-3', by ProfilerStep's numbers, or as 'mean', not as {steps!r}")
+        raise Error(f"steps are given as '3' or '1-3', by ProfilerStep's numbers, or as 'mean', not as {steps!r}")
     return chosen
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.report.report import Report
 
 _IN_NAME = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
@@ -33,11 +34,11 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
     Raises ValueError, which names the file, for one that is not a trace or does not fit those before it.
     """
     if not paths:
-        raise ValueError("there are no traces to read")
+        raise Error("there are no traces to read")
     merger = _report.RankMerger()
     for position, path in enumerate(paths):
         if path in paths[:position]:
-            raise ValueError(f"{path} is given twice: give the trace of each rank once")
+            raise Error(f"{path} is given twice: give the trace of each rank once")
     from_names = ranks_of_names(paths)
     read_from: dict[int, Path] = {}
     assumed = []
@@ -45,13 +46,13 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
         try:
             report = read(path)
         except ValueError as error:
-            raise ValueError(f"{error}; without this file the others can be merged, and the report says so") from None
+            raise Error(f"{error}; without this file the others can be merged, and the report says so") from None
         rank = report.environment.get("rank")
         if rank is None:
             rank = from_names[position] if from_names else position
             assumed.append(int(rank))
         if rank in read_from:
-            raise ValueError(
+            raise Error(
                 f"{path}: rank {rank} is there already, from {read_from[int(rank)]}: give the trace of each rank once"
             )
         read_from[merger.add(report._compiled, str(path), int(rank))] = path

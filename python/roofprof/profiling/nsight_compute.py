@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from roofprof import _report
 from roofprof._report import printable
+from roofprof.errors import NcuError
 
 DURATION, CYCLES, RATE = "gpu__time_duration.sum", "sm__cycles_elapsed.avg", "sm__cycles_elapsed.avg.per_second"
 # All instructions of the tensor cores' pipe, and those of them that are HFMA2, which some chips run there.
@@ -27,10 +28,6 @@ _WANTED = {
     *(f"sm__{name.removeprefix('smsp__')}.sum" for name in _METRICS["sass"]),  # of older tables
     *(DURATION, CYCLES, RATE, TENSOR_INSTRUCTIONS, TENSOR_HALF_FMA),
 }
-
-
-class NcuError(ValueError):
-    """Says in one sentence why a table gives no counters, and what to do."""
 
 
 class Kernel(NamedTuple):

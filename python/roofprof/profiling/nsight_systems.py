@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from roofprof.errors import Error
+
 MAGIC = b"SQLite format 3\0"
 _BATCH = 10_000  # rows that become one piece of text
 # No event may begin at 0, which stands for "not known"; the file's times begin with the recording.
@@ -40,12 +42,12 @@ def pieces(path: Path) -> Iterator[bytes]:
     read or made.
     """
     if Path(f"{path}-wal").exists() and Path(f"{path}-wal").stat().st_size:
-        raise ValueError(f"{path}: a program still writes to it ({path.name}-wal): let it end first")
+        raise Error(f"{path}: a program still writes to it ({path.name}-wal): let it end first")
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     try:
         tables = _Tables(connection, path.stat().st_size)
         if not tables.has("StringIds") or not tables.any_of("KERNEL", "RUNTIME", "MEMCPY"):
-            raise ValueError(
+            raise Error(
                 f"{path}: it is an SQLite database without the tables of Nsight Systems: write it with `nsys export "
                 "--type sqlite`, of a report that was recorded with --trace=cuda,nvtx"
             )
@@ -58,10 +60,10 @@ def pieces(path: Path) -> Iterator[bytes]:
             first = False
         yield b"]}"
     except _DamageError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise Error(f"{path}: {error}") from None
     except sqlite3.Error as error:
         why = {"interrupted": "reading it does not end"}.get(str(error), error)
-        raise ValueError(f"{path}: it cannot be read as a database of Nsight Systems ({why})") from None
+        raise Error(f"{path}: it cannot be read as a database of Nsight Systems ({why})") from None
     finally:
         connection.close()
 

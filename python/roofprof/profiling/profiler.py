@@ -18,6 +18,7 @@ import torch
 
 from roofprof import _C
 from roofprof.calls.target import Observer, Target
+from roofprof.errors import Error
 from roofprof.latency.measured import Latency
 from roofprof.latency.plan import Plan
 from roofprof.latency.times_calls import TimesCalls
@@ -25,16 +26,9 @@ from roofprof.latency.timing import Subject, time_call
 from roofprof.models.compiled import original
 from roofprof.models.exported import runnable
 from roofprof.models.inductor import no_kernels
-from roofprof.models.tree import (
-    KnownModel,
-    Location,
-    ModelTree,
-    changed_facts,
-    location_of,
-    model_tree,
-    notes_on,
-    notes_on_deferred,
-)
+from roofprof.models.location import Location, location_of
+from roofprof.models.tree import ModelTree, changed_facts, notes_on, notes_on_deferred
+from roofprof.models.walk import KnownModel, model_tree
 from roofprof.profiling.op_costs import unused_costs
 from roofprof.render.progress import Progress
 from roofprof.report.report import Report
@@ -159,9 +153,10 @@ class RooflineProfiler(TimesCalls):
     # Each is called with any profiler of the process that begins, before it does.
     _watchers: ClassVar[list[Callable[[RooflineProfiler], None]]] = []
 
-    def __init__(  # noqa: PLR0913, PLR0917 (its options)
+    def __init__(  # noqa: PLR0913 (its options)
         self,
         model: Callable[..., Any] | None,
+        *,
         warmup: int | None = None,
         repeat: int | None = None,
         device: str | torch.device | None = None,
@@ -181,10 +176,10 @@ class RooflineProfiler(TimesCalls):
             if not isinstance(value, bool):
                 raise TypeError(f"{name} must be True or False, not {value!r}")
         if (warmup or 0) < 0 or (repeat is not None and repeat < 0):
-            raise ValueError(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
+            raise Error(f"warmup and repeat must be 0 or more, not warmup={warmup}, repeat={repeat}")
         _C.check_counters(counters)
         if threads not in {"own", "all"}:
-            raise ValueError(f"threads must be 'own' or 'all', not {threads!r}")
+            raise Error(f"threads must be 'own' or 'all', not {threads!r}")
         self.model = model
         self.warmup = warmup
         self.repeat = repeat
@@ -461,4 +456,4 @@ def _checked_device(device: str | torch.device | None) -> str | None:
     try:
         return None if device is None else str(torch.device(device))
     except (RuntimeError, TypeError):
-        raise ValueError(f"device must be one of torch's, such as 'cpu' or 'cuda:0', not {device!r}") from None
+        raise Error(f"device must be one of torch's, such as 'cpu' or 'cuda:0', not {device!r}") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from roofprof import _C
+from roofprof.errors import Error
 from roofprof.profiling.op_costs import Work
 
 if TYPE_CHECKING:
@@ -130,11 +131,11 @@ def _checked(name: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"a name must be a str, not {name!r}")
     if not name:
-        raise ValueError("a name must not be empty")
+        raise Error("a name must not be empty")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"a name must be a text that UTF-8 can hold, and {name!r} has half of a character") from None
+        raise Error(f"a name must be a text that UTF-8 can hold, and {name!r} has half of a character") from None
     if len(name) > _SURELY_SHORT:  # the compiler of torch.compile cannot look into it
         _C.check_name(name)
     return name

@@ -8,6 +8,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from roofprof.errors import Error
 from roofprof.profiling import nsight_systems
 from roofprof.profiling.imported_ranks import ranks_of_names
 
@@ -47,7 +48,7 @@ def traces_in(folder: Path) -> TraceFolder:
         left_out.append(f"{folder}: left out, no trace of a profiler: {_listed(others)}")
     if not by_process:
         below = f"; folders in it are not read: {_listed(folders)}" if folders else ""
-        raise ValueError(f"{folder} has no trace of torch.profiler{below}")
+        raise Error(f"{folder} has no trace of torch.profiler{below}")
     fewest = min(map(len, by_process.values()))
     _require_one_program(folder, [paths[fewest - 1] for name, paths in by_process.items() if " " not in name])
     earlier = [path.name for paths in by_process.values() for path in paths if path != paths[fewest - 1]]
@@ -63,7 +64,7 @@ def _require_one_program(folder: Path, untold: list[Path]) -> None:
     """Raise ValueError where nothing says that several traces without ranks are of one program."""
     if len(untold) < 2 or ranks_of_names(untold) is not None or all(_OF_HANDLER.search(path.name) for path in untold):
         return
-    raise ValueError(
+    raise Error(
         f"{folder}: which of its traces are of ranks of one program is not known, as these do not say their ranks: "
         f"{_listed([path.name for path in untold])}; name the files"
     )

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from roofprof.errors import Error
+
 # No file of roofprof is larger: a report with a million events has a fifth of it. csrc/core/json/file.h has the same
 # limit.
 LARGEST_FILE = 2**30
@@ -92,15 +94,15 @@ def opened(path: Path, wanted: str) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(mode):
             os.close(handle)
             kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or a device"
-            raise ValueError(f"{path}: it is {kind}; give {wanted}")
+            raise Error(f"{path}: it is {kind}; give {wanted}")
         with open(handle, "rb") as file:  # noqa: PTH123
             packed = file.peek(2)[:2] == b"\x1f\x8b"
             yield cast("BinaryIO", io.BufferedReader(_Unpacked(file))) if packed else file
     except _GrowsError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise Error(f"{path}: {error}") from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         why = str(error).strip() or type(error).__name__
-        raise ValueError(f"{path}: it is packed by gzip, and cut off or damaged ({why})") from None
+        raise Error(f"{path}: it is packed by gzip, and cut off or damaged ({why})") from None
     except OSError as error:  # one of reading does not name the file
         error.filename = os.fspath(path)
         raise

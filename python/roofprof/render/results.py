@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_
 
 from roofprof import _report
 from roofprof._report import printable
+from roofprof.errors import Error
 from roofprof.render.files import read_whole, write_whole
 from roofprof.render.html import Html, el, page_of
 
@@ -99,17 +100,17 @@ class StoredResult(Result):
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """Return the result that :meth:`to_dict` wrote. Raises ValueError, one sentence, for anything else."""
         if not isinstance(stored, dict) or stored.get("schema") != cls.SCHEMA:
-            raise ValueError(f"this is no {cls.SCHEMA}: it has no such 'schema'")
+            raise Error(f"this is no {cls.SCHEMA}: it has no such 'schema'")
         version = repr(stored.get("schema_version"))
         if version != repr(cls.SCHEMA_VERSION):
-            raise ValueError(
+            raise Error(
                 f"the file is of version {version:.40} of {cls.SCHEMA}, and this roofprof reads "
                 f"version {cls.SCHEMA_VERSION}"
             )
         try:
             result: Self = _made(cls, stored, "")
         except ValueError as error:
-            raise ValueError(f"invalid {cls.SCHEMA} file: {error}") from None
+            raise Error(f"invalid {cls.SCHEMA} file: {error}") from None
         return result
 
     @classmethod
@@ -122,11 +123,11 @@ class StoredResult(Result):
         try:
             stored = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}: this is not JSON: {error}") from None
+            raise Error(f"{path}: this is not JSON: {error}") from None
         try:
             return cls.from_dict(stored)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise Error(f"{path}: {error}") from None
 
 
 def with_schema(schema: str, content: dict[str, Any], version: int = 1) -> dict[str, Any]:
@@ -211,13 +212,13 @@ def _named(kinds: dict[str, Any], stored: Any, where: str) -> dict[str, Any]:
     """Return the values of an object's keys, each of the given type; further keys are for other readers."""
     missing = [key for key in kinds if key not in _checked(stored, (dict,), where or "it")]
     if missing:
-        raise ValueError(f"{where or 'it'} lacks {', '.join(missing)}")
+        raise Error(f"{where or 'it'} lacks {', '.join(missing)}")
     return {key: _read(kind, stored[key], f"{where}.{key}".lstrip(".")) for key, kind in kinds.items()}
 
 
 def _checked(stored: Any, kinds: tuple[type, ...], where: str) -> Any:
     if type(stored) not in kinds and not (type(stored) is int and float in kinds):
-        raise ValueError(f"{where} is no {' or '.join(_KINDS[kind] for kind in kinds)}")
+        raise Error(f"{where} is no {' or '.join(_KINDS[kind] for kind in kinds)}")
     return stored
 
 

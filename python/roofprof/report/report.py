@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from roofprof import _report, manual
 from roofprof._report import printable
-from roofprof.figures import fields
+from roofprof.errors import Error, ReportError
+from roofprof.figures import KINDS, fields
 from roofprof.predict.predicts import Predicts
 from roofprof.render.files import read_whole, write_whole
 from roofprof.render.plots.plot import notebook_html, plot
@@ -40,13 +41,16 @@ class Report(WritesTraces, Predicts):
     def __init__(self, compiled: _report.Report) -> None:
         self._compiled = compiled
         self._explained: bool | None = None  # None: not printed yet
+        self._rows: tuple[_report.Row, ...] | None = None
 
     # ---- the figures
 
     @property
-    def rows(self) -> list[_report.Row]:
+    def rows(self) -> tuple[_report.Row, ...]:
         """A row for each module in the model's order, ``(outside)`` and ``(optimizer)`` where they did something."""
-        return self._compiled.rows
+        if self._rows is None:
+            self._rows = tuple(self._compiled.rows)
+        return self._rows
 
     @property
     def parents(self) -> list[int]:
@@ -303,10 +307,10 @@ class Report(WritesTraces, Predicts):
         """Return the table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "scope", "op", "kernel", "rank", "collective" or "memory";
-        width in characters; limit: most rows shown, 0 for all; legend: whether to say what the columns mean; expand:
-        show each of several equal siblings, in place of one line for all. Raises ValueError for a name that is not
-        known, listing those that are, and TypeError for what is no name.
+        those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory" or keys
+        of :meth:`group`, "op" or "op, phase"; width in characters; limit: most rows shown, 0 for all; legend: whether
+        to say what the columns mean; expand: show each of several equal siblings, in place of one line for all. Raises
+        ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
         """
         columns = _checked_options(depth, sort, columns, by, limit)
         return self._compiled.table(depth, sort, columns, by, width, limit, legend, expand=expand)
@@ -384,7 +388,7 @@ class Report(WritesTraces, Predicts):
         return text
 
     def to_csv(self, path: str | Path | None = None, by: str = "module") -> str:
-        """Return a line for each row, kernel (by="kernel") or piece of memory (by="memory"), units in the header.
+        """Return a line for each row of the table by that, units in the header; see :meth:`table`.
 
         A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
@@ -395,27 +399,25 @@ class Report(WritesTraces, Predicts):
         return text
 
     def to_pandas(self, by: str = "module") -> pandas.DataFrame:
-        """Return the CSV as a DataFrame, one line a row or kernel. Needs pandas (``pip install roofprof[pandas]``)."""
+        """Return a DataFrame with the rows and columns of :meth:`to_csv`; a number that is not known is NaN.
+
+        Needs pandas (``pip install roofprof[pandas]``).
+        """
         try:
             import pandas
         except ImportError:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
-        import io
-
-        text = self.to_csv(by=by)
-        # An empty cell of a text column is a value: the model's path is "", and a module may be called "nan".
-        columns = fields.of("row" if by == "module" else by).values()
-        texts = [field.key for field in columns if field.is_text]
-        numbers = [field.key for field in columns if not field.is_text]
-        frame: pandas.DataFrame = pandas.read_csv(
-            io.StringIO(text),
-            dtype=dict.fromkeys(texts, str),
-            keep_default_na=False,
-            na_values={name: [""] for name in numbers},
+        kinds = {"module": "row", "scope": "row"}
+        figures = fields.of(kinds.get(by, by if by in KINDS else "group")).values()
+        numbers = {figure.key for figure in figures if not figure.is_text}
+        columns = _report.columns_of_rows(self._compiled, by)
+        return pandas.DataFrame(
+            {
+                # Without a dtype of its own a column of None alone is no number, and neither is one without rows.
+                name: pandas.Series(column, dtype="float64" if name in numbers and set(column) <= {None} else None)
+                for name, column in columns.items()
+            }
         )
-        for name in texts:
-            frame[name] = frame[name].str.removeprefix("'")
-        return frame
 
     def to_html(self, path: str | Path) -> None:
         """Write one HTML file to look at, which needs no network; it is written whole or not at all."""
@@ -429,23 +431,26 @@ class Report(WritesTraces, Predicts):
         try:
             return parsed(json.dumps(report))
         except (TypeError, RecursionError) as error:
-            raise ValueError(f"not a roofprof report: {error}") from None
+            raise ReportError(f"not a roofprof report: {error}") from None
 
     @staticmethod
     def from_json(path: str | Path) -> Report:
         """Return the report in a JSON file, equal to its writer's. Raises OSError or ValueError, naming the file."""
         if isinstance(path, str) and path.lstrip().startswith("{"):
-            raise ValueError("Report.from_json reads a file: give its path, not the JSON itself")
+            raise ReportError("Report.from_json reads a file: give its path, not the JSON itself")
         try:
             return parsed(read_whole(path))
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ReportError(f"{path}: {error}") from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Report) and self._compiled.to_json() == other._compiled.to_json()
+        return isinstance(other, Report) and self._compiled == other._compiled
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_rows": None}
 
     def __hash__(self) -> int:
-        return hash(self._compiled.to_json())
+        return hash((self.model, self.device, *self._compiled.runs_ns))
 
 
 def parsed(text: str | bytes) -> Report:
@@ -453,14 +458,14 @@ def parsed(text: str | bytes) -> Report:
     try:
         return Report(_report.report_from_json(text))
     except RuntimeError as error:
-        raise ValueError(str(error)) from None
+        raise ReportError(str(error)) from None
 
 
 def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str], by: str, limit: int) -> list[str]:
     """Return the names of the columns; raise where an option is none."""
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else list(columns)
     if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
-        raise ValueError(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
+        raise Error(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
     if not (isinstance(by, str) and isinstance(sort, str)):
         raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
     return columns

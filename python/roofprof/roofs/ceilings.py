@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.render import progress as _progress
 from roofprof.roofs.published_peaks import published
 
@@ -78,7 +79,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[_report.Ceilings, lis
     try:
         return _report.load_ceilings(os.fsencode(path))
     except RuntimeError as error:
-        raise ValueError(str(error)) from None
+        raise Error(str(error)) from None
 
 
 def given_with_notes() -> tuple[_report.Ceilings, list[str]] | None:
@@ -89,7 +90,7 @@ def given_with_notes() -> tuple[_report.Ceilings, list[str]] | None:
     try:
         return _report.given_ceilings()
     except RuntimeError as error:
-        raise ValueError(str(error)) from None
+        raise Error(str(error)) from None
 
 
 def save(ceilings: _report.Ceilings, path: str | os.PathLike[str], notes: Sequence[str] = ()) -> None:

@@ -230,7 +230,7 @@ TEST(ReplayedLaunches, CopiesOfInputsAreNobodys) {
   EXPECT_EQ(net.times(), (Times{{net.modules[0], 100}, {net.modules[1], 10}, {kModel, 1}}));
 }
 
-// What an H200 ran for the model of tests/gpu/acceptance/replays.py under mode="reduce-overhead", in nanoseconds. Of
+// What an H200 ran for the model of tests/gpu/acceptance/graphs.py under mode="reduce-overhead", in nanoseconds. Of
 // kernels that were launched several times their least and longest are known, and which of the convolutions each was of
 // is as in mode="default".
 TEST(ReplayedLaunches, OfASmallResNetOnAnH200AreAllKnownButTheCopyOfItsInput) {

@@ -24,9 +24,9 @@ Pass kept(Body&& body, bool keep = true) {
   auto session = std::make_shared<Session>();
   if (keep) session->setup.keeps_events = true;
   session->start(kOutside);
-  session->enter(kModel, session.get());
+  session->frames.enter(kModel, session.get());
   body();
-  session->leave(session.get());
+  session->frames.leave(session.get());
   return session->stop();
 }
 
@@ -121,9 +121,9 @@ TEST(KeptEvents, OfEachThreadAreTold) {
   session->start(kOutside);
   work();
   std::thread([&] {
-    session->enter(kLayer, &other);
+    session->frames.enter(kLayer, &other);
     work();
-    session->leave(&other);
+    session->frames.leave(&other);
   }).join();
   const auto pass = session->stop();
   std::map<std::int64_t, std::int64_t> by_thread;

@@ -54,20 +54,20 @@ TEST_F(Forks, InABlockObserveNothingAndMayProfile) {
   session->setup.measures_memory = true;
   session->start(kOutside);
   const auto tensor = at::ones({8});
-  session->enter(kLayer, &tensor);
+  session->frames.enter(kLayer, &tensor);
   open_region("region", &tensor);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(in_child([&] {
                 const bool left = session->is_of_parent() && !session->active() && all_is_well();
                 close_region(&tensor);
-                session->leave(&tensor);
+                session->frames.leave(&tensor);
                 return left && all_is_well();
               }),
               "");
   }
   at::neg(tensor);
   close_region(&tensor);
-  session->leave(&tensor);
+  session->frames.leave(&tensor);
   const auto pass = session->stop();
   EXPECT_EQ(total_work(pass).flops(), 8) << "the parent's goes on, and has nothing of its children's";
   EXPECT_FALSE(session->is_of_parent());
@@ -107,11 +107,11 @@ TEST_F(Forks, WhileOtherThreadsProfileFindNoLockHeld) {
         const OwnCall call(*session, /*of_model=*/true);
         session->start(kOutside);
         const int token = 0;
-        session->enter(kLayer, &token);
+        session->frames.enter(kLayer, &token);
         open_region("part", &session);
         plain_torch_runs();
         close_region(&session);
-        session->leave(&token);
+        session->frames.leave(&token);
         session->stop();
         ++passes;
       }

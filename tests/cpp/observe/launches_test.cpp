@@ -146,18 +146,18 @@ Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std
     throw;
   }
   const auto pass = session->stop();
-  modules = modules_with_regions(std::move(modules), session->regions().all());
+  modules = modules_with_regions(std::move(modules), session->regions.all());
   auto host = host_profile(std::move(modules), pass, {pass}, /*in_block=*/false);
-  auto owners = launch_owners(session->launches().keys(), host.ops);
+  auto owners = launch_owners(session->launches.keys(), host.ops);
   return {std::move(host.ops), std::move(owners), recorder};
 }
 
 Told told(const std::function<void()>& body) {
   auto session = std::make_shared<Session>(5);
   return told(session, new_recorder(), [&] {
-    session->enter(kLayer, &session);
+    session->frames.enter(kLayer, &session);
     body();
-    session->leave(&session);
+    session->frames.leave(&session);
   });
 }
 
@@ -186,7 +186,7 @@ TEST(Launches, NobodyIsToldWithoutAMarker) {
   session->start(kOutside);
   at::neg(at::ones({3}));
   session->stop();
-  EXPECT_EQ(session->launches().keys().size(), 1U) << "the one of none";
+  EXPECT_EQ(session->launches.keys().size(), 1U) << "the one of none";
 }
 
 TEST(Launches, OfAnUnknownOpAreItsOwnButForWhatItDispatches) {
@@ -248,9 +248,9 @@ TEST(Launches, HaveTheSameIdsInEveryPass) {
   auto session = std::make_shared<Session>(5);
   const auto x = at::ones({3});
   const auto body = [&] {
-    session->enter(kLayer, &x);
+    session->frames.enter(kLayer, &x);
     at::neg(x);
-    session->leave(&x);
+    session->frames.leave(&x);
     at::exp(x);
   };
   const auto first = told(session, new_recorder(), body);
@@ -264,12 +264,12 @@ TEST(Launches, OfTheBackwardBelongToTheForwardsModule) {
   const auto weight = at::ones({2, 3}).set_requires_grad(true);
   const auto other = at::ones({4, 2}).set_requires_grad(true);
   const auto seen = told(session, new_recorder(), [&] {
-    session->enter(kLayer, &weight);
+    session->frames.enter(kLayer, &weight);
     const auto hidden = at::linear(at::ones({5, 3}), weight);
-    session->leave(&weight);
-    session->enter(kOther, &other);
+    session->frames.leave(&weight);
+    session->frames.enter(kOther, &other);
     const auto loss = at::linear(hidden, other).sum();
-    session->leave(&other);
+    session->frames.leave(&other);
     std::thread([&] { loss.backward(); }).join();
   });
   EXPECT_TRUE(seen.recorder.balanced());
@@ -285,11 +285,11 @@ TEST(Launches, AreBalancedWhateverIsRaised) {
   const auto x = at::ones({3});
   const int never_left = 0;
   const auto seen = told(session, recorder, [&] {
-    session->enter(kLayer, &x);
-    session->enter(kOther, &never_left);
+    session->frames.enter(kLayer, &x);
+    session->frames.enter(kOther, &never_left);
     EXPECT_THROW(call("raises", x), std::domain_error);
     call("kernel", x);
-    session->leave(&x);
+    session->frames.leave(&x);
     call("kernel", x);
   });
   EXPECT_TRUE(recorder.balanced());
@@ -297,7 +297,7 @@ TEST(Launches, AreBalancedWhateverIsRaised) {
 
   EXPECT_THROW(told(session, recorder,
                     [&] {
-                      session->enter(kLayer, &x);
+                      session->frames.enter(kLayer, &x);
                       call("raises", x);
                     }),
                std::domain_error);
@@ -311,9 +311,9 @@ TEST(Launches, OfRegionsOptimizersAndDeclaredWork) {
   const int region = 0;
   const int work = 0;
   const auto seen = told(session, new_recorder(), [&] {
-    session->enter_optimizer(&step);
+    session->frames.enter_optimizer(&step);
     call("kernel", x);
-    session->leave(&step);
+    session->frames.leave(&step);
     open_region("part", &region);
     recorder()->launch();
     Work declared;
@@ -372,10 +372,10 @@ TEST(Launches, OfThreadsThatOutliveThePass) {
   told(session, recorder, [&] {
     worker = std::thread([&] {
       const auto x = at::ones({3});
-      session->enter(kLayer, &x);
+      session->frames.enter(kLayer, &x);
       turn.arrive_and_wait();
       turn.arrive_and_wait();  // the pass has ended
-      session->leave(&x);
+      session->frames.leave(&x);
     });
     turn.arrive_and_wait();
   });
@@ -393,9 +393,9 @@ TEST(Launches, OfManyThreadsAtOnce) {
       threads.emplace_back([&, thread] {
         const auto x = at::ones({thread + 1});
         for (int i = 0; i < 100; ++i) {
-          session->enter(thread % 2 == 0 ? kLayer : kOther, &x);
+          session->frames.enter(thread % 2 == 0 ? kLayer : kOther, &x);
           call("kernel", x);
-          session->leave(&x);
+          session->frames.leave(&x);
         }
       });
     }
@@ -423,9 +423,9 @@ TEST(Launches, OfAScriptFollowItsModules) {
   const auto seen = told(
       session, new_recorder(),
       [&] {
-        session->enter(kModel, &model);
+        session->frames.enter(kModel, &model);
         model.forward({at::ones({3})});
-        session->leave(&model);
+        session->frames.leave(&model);
       },
       tree.modules);
   EXPECT_TRUE(seen.recorder.balanced());

@@ -29,9 +29,9 @@ template <class Body>
 Pass observe_in_model(Body&& body) {
   auto session = std::make_shared<Session>();
   session->start(kOutside);
-  session->enter(kModel, &body);
+  session->frames.enter(kModel, &body);
   body();
-  session->leave(&body);
+  session->frames.leave(&body);
   return session->stop();
 }
 

@@ -138,9 +138,9 @@ TEST(Raising, InABackwardLeavesTheScopesAsTheyWere) {
   const auto x = at::ones({10}).set_requires_grad(true);
   auto session = std::make_shared<Session>();
   session->start(kOutside);
-  session->enter(kLayer, &x);
+  session->frames.enter(kLayer, &x);
   const auto y = RaisesInBackward::apply(x);
-  session->leave(&x);
+  session->frames.leave(&x);
   EXPECT_THROW(y.sum().backward(), std::domain_error);
   EXPECT_EQ(thread_state().frames.size(), 1U);
   EXPECT_EQ(thread_state().backward.nodes, 0);
@@ -170,7 +170,7 @@ TEST(Nesting, IsRefusedInOneSentenceAndChangesNothing) {
   std::string elsewhere;
   std::thread([&] { elsewhere = refusal(*outer); }).join();
   EXPECT_EQ(elsewhere, "roofprof: this profiler is already running; end its block or run first");
-  EXPECT_FALSE(inner->enter(kModel, &inner)) << "it has no pass";
+  EXPECT_FALSE(inner->frames.enter(kModel, &inner)) << "it has no pass";
   at::neg(at::ones({5}));
   EXPECT_EQ(find(outer->stop(), "aten::neg", kOutside)->calls, 1);
   inner->start(kOutside);
@@ -182,12 +182,12 @@ TEST(Nesting, EndsWithThePassThatLeftItsScopesOpen) {
   ended->start(std::nullopt);
   std::thread([&] {
     auto other = std::make_shared<Session>();
-    ended->enter(kLayer, &ended);
+    ended->frames.enter(kLayer, &ended);
     EXPECT_THROW(other->start(kOutside), std::logic_error);
     std::thread([&] { ended->stop(); }).join();
     other->start(kOutside);
     at::neg(at::ones({5}));
-    EXPECT_EQ(ended->leave(&ended), std::nullopt);
+    EXPECT_EQ(ended->frames.leave(&ended), std::nullopt);
     EXPECT_EQ(find(other->stop(), "aten::neg", kOutside)->calls, 1);
   }).join();
   EXPECT_FALSE(at::hasGlobalCallbacks());

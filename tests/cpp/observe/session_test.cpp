@@ -111,13 +111,13 @@ TEST(Session, AClosureStandsOutsideOfTheStepThatRunsIt) {
   int optimizer = 0;
   int closure = 0;
   session->start(kOutside);
-  session->enter_optimizer(&optimizer);
+  session->frames.enter_optimizer(&optimizer);
   at::neg(tensor);
-  session->enter_closure(&closure);
+  session->frames.enter_closure(&closure);
   at::exp(tensor);
-  session->leave(&closure);
+  session->frames.leave(&closure);
   at::neg(tensor);
-  session->leave(&optimizer);
+  session->frames.leave(&optimizer);
   const auto pass = session->stop();
   EXPECT_EQ(find(pass, "aten::neg", kOptimizer, Phase::optimizer)->calls, 2);
   EXPECT_EQ(find(pass, "aten::exp", kOutside, Phase::forward)->calls, 1);
@@ -130,12 +130,12 @@ TEST(Session, PutsBackwardWhereItsForwardRan) {
   constexpr ModuleId kSecond = 4;
   auto session = std::make_shared<Session>();
   session->start(kOutside);
-  session->enter(kFirst, &weight);
+  session->frames.enter(kFirst, &weight);
   auto hidden = at::linear(input, weight);
-  session->leave(&weight);
-  session->enter(kSecond, &weight);
+  session->frames.leave(&weight);
+  session->frames.enter(kSecond, &weight);
   auto output = at::sigmoid(hidden);
-  session->leave(&weight);
+  session->frames.leave(&weight);
   output.sum().backward();
   const auto pass = session->stop();
 
@@ -152,9 +152,9 @@ TEST(Session, FollowsThreadsWithAnOpenScopeOnly) {
   session->start(kOutside);
   std::thread stranger([&] { at::add(tensor, tensor); });
   std::thread replica([&] {
-    session->enter(kModel, &tensor);
+    session->frames.enter(kModel, &tensor);
     at::mul(tensor, tensor);
-    session->leave(&tensor);
+    session->frames.leave(&tensor);
   });
   stranger.join();
   replica.join();
@@ -170,9 +170,9 @@ TEST(Session, ManyShortThreadsAddUp) {
   session->start(kOutside);
   for (int i = 0; i < 300; ++i) {
     std::thread([&] {
-      session->enter(kModel, &tensor);
+      session->frames.enter(kModel, &tensor);
       at::add(tensor, tensor);
-      session->leave(&tensor);
+      session->frames.leave(&tensor);
     }).join();
   }
   EXPECT_EQ(total_work(session->stop()).flops(), 300 * 10);
@@ -183,10 +183,10 @@ TEST(Session, ClosesWhatAnExceptionLeftOpen) {
   int outer = 0;
   int inner = 0;
   session->start(kOutside);
-  session->enter(3, &outer);
-  session->enter(4, &inner);
+  session->frames.enter(3, &outer);
+  session->frames.enter(4, &inner);
   EXPECT_THROW(at::add(at::rand({2}), at::rand({3})), c10::Error);
-  EXPECT_EQ(session->leave(&outer), 3);
+  EXPECT_EQ(session->frames.leave(&outer), 3);
   at::neg(at::rand({5}));
   const auto pass = session->stop();
   EXPECT_NE(find(pass, "aten::neg", kOutside), nullptr);
@@ -249,10 +249,10 @@ TEST(Session, TimesScopesAndOpsConsistently) {
   auto session = std::make_shared<Session>();
   int token = 0;
   session->start(kOutside);
-  session->enter(kModel, &token);
+  session->frames.enter(kModel, &token);
   const auto tensor = at::rand({1 << 16});
   for (int i = 0; i < 20; ++i) at::exp(tensor);
-  session->leave(&token);
+  session->frames.leave(&token);
   const auto pass = session->stop();
   std::int64_t scopes = 0;
   std::int64_t in_model = 0;

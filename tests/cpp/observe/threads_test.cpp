@@ -48,9 +48,9 @@ TEST(Threads, EachWithASessionOfItsOwnCountsItsOwn) {
     for (int pass = 0; pass < kPasses; ++pass) {
       together.arrive_and_wait();
       session->start(kOutside);
-      session->enter(kLayer, &weight);
+      session->frames.enter(kLayer, &weight);
       auto out = at::linear(input, weight);
-      session->leave(&weight);
+      session->frames.leave(&weight);
       out.sum().backward();
       const auto seen = session->stop();
       const auto macs = 5 * 3 * (thread + 2);
@@ -97,9 +97,9 @@ TEST(Threads, OfOneSessionAreAddedUp) {
   on_threads(kThreads, [&](int thread) {
     const auto tensor = at::ones({thread + 1});
     for (int i = 0; i < kCalls; ++i) {
-      session->enter(kLayer, &tensor);
+      session->frames.enter(kLayer, &tensor);
       at::neg(tensor);
-      session->leave(&tensor);
+      session->frames.leave(&tensor);
     }
   });
   const auto pass = session->stop();
@@ -122,10 +122,10 @@ TEST(Threads, MayBeAtWorkWhenTheirSessionStopsAndStartsAgain) {
       const auto tensor = at::ones({8}).set_requires_grad(true);
       while (!done) {
         const auto made_outside = at::sin(tensor);
-        const bool inside = session->enter(kLayer, &tensor);
+        const bool inside = session->frames.enter(kLayer, &tensor);
         at::neg(tensor);
         made_outside.backward(at::ones({8}));
-        if (inside) session->leave(&tensor);
+        if (inside) session->frames.leave(&tensor);
         entered += inside ? 1 : 0;
       }
     });
@@ -179,14 +179,14 @@ TEST(Threads, KeepNothingOfAPassThatEndedForTheNext) {
   session->start(std::nullopt);
   std::thread worker([&] {
     const auto tensor = at::ones({8});
-    session->enter(kLayer, &tensor);
+    session->frames.enter(kLayer, &tensor);
     take_turns();
     take_turns();  // another pass has begun
     at::neg(tensor);
-    EXPECT_EQ(session->leave(&tensor), std::nullopt);
-    session->enter(kLayer + 1, &tensor);
+    EXPECT_EQ(session->frames.leave(&tensor), std::nullopt);
+    session->frames.enter(kLayer + 1, &tensor);
     at::exp(tensor);
-    session->leave(&tensor);
+    session->frames.leave(&tensor);
   });
   take_turns();
   session->stop();
@@ -207,9 +207,9 @@ TEST(Threads, RunTheBackwardOfAForwardElsewhere) {
   std::vector<at::Tensor> losses;
   for (int layer = 0; layer < kThreads; ++layer) {
     const auto weight = at::ones({layer + 1, 3}).set_requires_grad(true);
-    session->enter(kLayers + layer, &weight);
+    session->frames.enter(kLayers + layer, &weight);
     losses.push_back(at::linear(at::ones({5, 3}), weight).sum());
-    session->leave(&weight);
+    session->frames.leave(&weight);
   }
   on_threads(kThreads, [&](int layer) { losses[static_cast<std::size_t>(layer)].backward(); });
   const auto pass = session->stop();
@@ -229,18 +229,18 @@ TEST(Threads, OpenRegionsAndDeclareWorkAtTheSameTime) {
   work.add_macs(7, DType::fp32);
   on_threads(kThreads, [&](int) {
     const int token = 0;
-    session->enter(kModel, &token);
+    session->frames.enter(kModel, &token);
     for (int i = 0; i < kCalls; ++i) {
       const int region = 0;
       open_region("part " + std::to_string(i % 5), &region);
       declare_work("kernel", work);
       close_region(&region);
     }
-    session->leave(&token);
+    session->frames.leave(&token);
   });
   const auto pass = session->stop();
   EXPECT_EQ(total_work(pass).macs, 7 * kThreads * kCalls);
-  EXPECT_EQ(session->regions().all().size(), 5) << "the same region for all threads";
+  EXPECT_EQ(session->regions.all().size(), 5) << "the same region for all threads";
 }
 
 TEST(Threads, ThatEndInsideAPassLeaveWhatTheyCounted) {
@@ -248,7 +248,7 @@ TEST(Threads, ThatEndInsideAPassLeaveWhatTheyCounted) {
   session->start(std::nullopt);
   const int never_left = 0;
   on_threads(2 * kThreads, [&](int) {
-    session->enter(kLayer, &never_left);
+    session->frames.enter(kLayer, &never_left);
     at::neg(at::ones({10}));
   });
   EXPECT_EQ(calls_of(session->stop(), "aten::neg"), 2 * kThreads);

@@ -151,10 +151,10 @@ TEST(UnreadResults, OfOneInputInTwoModulesCountInBoth) {
   session->start(kOutside);
   for (int i = 0; i < 3; ++i) {
     for (const ModuleId module : {kModel, kLayer}) {
-      session->enter(module, &x);
+      session->frames.enter(module, &x);
       at::mm(x, weight);
       weight.t();
-      session->leave(&x);
+      session->frames.leave(&x);
     }
   }
   const auto pass = session->stop();

@@ -72,6 +72,21 @@ TEST(Csv, SelfColumnsAddUpToTheTotal) {
   }
 }
 
+TEST(Csv, OfGroupsHasAColumnForEachKeyAndAddsUpToTheTotal) {
+  const Report report = testing::sample_transformer(true);
+  const auto groups = report.group({"op", "phase"});
+  const auto csv = parse_csv(report.to_csv("op, phase"));
+  ASSERT_EQ(csv.size(), groups.size() + 1);
+  EXPECT_EQ(csv[0][0] + " " + csv[0][1] + " " + csv[0][2], "op phase calls");
+  std::int64_t macs = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    EXPECT_EQ(csv[i + 1][0], groups[i].op);
+    EXPECT_EQ(csv[i + 1][1], groups[i].phase);
+    macs += std::stoll(csv[i + 1][column(csv, "macs")]);
+  }
+  EXPECT_EQ(macs, report.total().macs);
+}
+
 TEST(Csv, UnknownFiguresAreEmptyAndKnownZerosAreNot) {
   const auto csv = parse_csv(testing::sample_transformer(false).to_csv());
   EXPECT_EQ(csv[1][column(csv, "time_ns")], "");

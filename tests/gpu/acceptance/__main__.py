@@ -1,4 +1,8 @@
-"""`python -m acceptance PART FOLDER RECORDED`: runs one part; its results go to FOLDER/PART.json."""
+"""`python -m acceptance PART FOLDER RECORDED` runs one part, whose results go to FOLDER/PART.json.
+
+`... here` exits with 3 where there is no GPU; `... summary FOLDER RESULTS` puts the parts' results together, and exits
+with 1 where something failed.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,26 @@ import importlib
 import sys
 from pathlib import Path
 
-from acceptance.checks import Part
+from acceptance import checks
 
 
-def main() -> int:
-    name, folder, recorded = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    part = Part(name, folder)
-    with part.stage("importing"):
-        from acceptance.machine import Machine
+def main(name: str, *folders: str) -> int:
+    if name == "summary":
+        return checks.put_together(*map(Path, folders))
+    from acceptance.machine import Machine
 
-        module = importlib.import_module(f"acceptance.{name}")
-        machine = Machine.here(recorded)
-        if machine is None:
-            part.skip(name, "there is no GPU that torch can use")
-        else:
+    machine = Machine.here(Path(folders[1]) if folders else Path())
+    if machine is None:
+        print("tests/gpu: there is no GPU here that torch can use, so nothing was run")
+        return 3
+    if name != "here":
+        part = checks.Part(name, Path(folders[0]))
+        with part.stage("importing"):
             part.fact("simulated", machine.simulated)
-            module.run(part, machine)
-    part.finish()
+            importlib.import_module(f"acceptance.{name}").run(part, machine)
+        part.finish()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

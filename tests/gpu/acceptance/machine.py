@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import itertools
 import json
+import math
 import os
 import re
 import tempfile
@@ -19,14 +22,9 @@ from torch.profiler import ProfilerActivity
 
 import roofprof
 from acceptance.checks import NotOnThisMachineError
-from acceptance.closed_forms import array_bytes
-from acceptance.simulation import Simulation
 
-DEVICE = "cuda:0"
-# Of capabilities(7).
-CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
-PERFMON_SINCE = 565  # the first driver that CAP_PERFMON is enough for
-_SIMULATED_ARRAY = 1 << 16
+GIB = 1 << 30
+_ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 
 
 @dataclass
@@ -35,7 +33,7 @@ class Machine:
 
     folder: Path  # for what is recorded
     simulated: bool = False
-    device: str = DEVICE  # what roofprof is told
+    device: str = "cuda:0"  # what roofprof is told
 
     @staticmethod
     def here(folder: Path) -> Machine | None:
@@ -57,7 +55,7 @@ class Machine:
     def array_bytes(self) -> int:
         """Of one array in tests of DRAM traffic."""
         if self.simulated:
-            return _SIMULATED_ARRAY
+            return 1 << 16
         free, _ = torch.cuda.mem_get_info(self.device)
         return array_bytes(torch.cuda.get_device_properties(self.device).L2_cache_size, free)
 
@@ -65,14 +63,18 @@ class Machine:
         """A size that makes sense on a GPU, or one that is done at once."""
         return simulated if self.simulated else real
 
+    def rand(self, *size: int) -> torch.Tensor:
+        return torch.rand(*size, device=self.tensors)
+
     def synchronize(self) -> None:
         if not self.simulated:
             torch.cuda.synchronize(self.device)
 
-    @property
+    @functools.cached_property
     def counters_permitted(self) -> bool:
         """Whether this process may read hardware counters: see may_read_counters."""
-        return self.simulated or may_read_counters(*(_text(path) for path in (_PARAMS, _VERSION, _STATUS)))
+        paths = map(Path, ("/proc/driver/nvidia/params", "/proc/driver/nvidia/version", "/proc/self/status"))
+        return self.simulated or may_read_counters(*(path.read_text() if path.exists() else "" for path in paths))
 
     @property
     def roofs(self) -> roofprof.Ceilings | None:
@@ -90,19 +92,21 @@ class Machine:
             return self.keep(label, self.profiler(what, **options).run(*args))
 
     def keep(self, label: str, report: roofprof.Report) -> roofprof.Report:
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = "".join(letter if letter.isalnum() else "_" for letter in label)
         report.to_json(self.folder / f"{'simulated_' if self.simulated else ''}{name}.json")
         return report
 
     def call(self, call: Callable[[], object], **work: float) -> Callable[[], object]:
         """The call as it is; where there is no GPU, one that lets the stand-ins run a kernel with that work."""
-        return Simulation().after(call, **work) if self.simulated else call
+        if not self.simulated:
+            return call
+        return lambda: (call(), simulate("simulated_kernel", **work))[0]
 
     def model(self, model: nn.Module) -> nn.Module:
         """The model on this device; where there is none, with a kernel of the stand-ins' in each innermost module."""
-        if self.simulated:
-            Simulation().in_modules(model)
+        for name, module in model.named_modules() if self.simulated else ():
+            if not any(module.children()):
+                module.register_forward_pre_hook(lambda _m, _a, name=name: simulate(name, dram_read_bytes=4096))
         return model.to(self.tensors)
 
     def timed(self, call: Callable[[], object], calls: int = 1) -> list[float]:
@@ -116,16 +120,15 @@ class Machine:
             found.append(time.perf_counter() - begin)
         return found
 
-    def trace_by_torch(self, call: Callable[[], object], *, device_alone: bool = False) -> dict[str, Any]:
-        """What torch.profiler records of a call."""
-        host = [] if device_alone else [ProfilerActivity.CPU]
-        with torch.profiler.profile(activities=[*host, ProfilerActivity.CUDA]) as profiler:
+    def by_torch(self, call: Callable[[], object]) -> dict[str, Any]:
+        """What torch.profiler's records of the device alone say of a call."""
+        with torch.profiler.profile(activities=[ProfilerActivity.CUDA]) as profiler:
             call()
             self.synchronize()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             profiler.export_chrome_trace(str(path))
-            return json.loads(path.read_text())
+            return on_device(json.loads(path.read_text()))
 
     def needs_gpu(self) -> None:
         """Raises where stand-ins cannot do what follows."""
@@ -133,44 +136,60 @@ class Machine:
             raise NotOnThisMachineError("needs a GPU, this run is simulated")
 
 
+def simulate(name: str, **work: float) -> None:
+    """One launch of the stand-ins (tests/fakes), whose control lies beside the library that ROOFPROF_CUDA_LIB names.
+
+    What comes out was put in: it tests the scripts and roofprof's own arithmetic, and says nothing about a device.
+    """
+    folder = Path(os.environ["ROOFPROF_CUDA_LIB"]).resolve().parent
+    fields = "".join(f"{field}={value} " for field, value in ({"duration_ns": 20_000} | work).items())
+    ctypes.CDLL(str(folder.parent / "libroofprof_fakes.so")).fake_launch_text(f"{fields}name={name}".encode())
+
+
+def on_device(trace: dict[str, Any]) -> dict[str, Any]:
+    """Of a trace that torch.profiler exported: the number of kernels, and the seconds of all kernels, copies and fills.
+
+    busy: the seconds in which at least one ran. The driver runs large fills of a graph as the kernel memset32.
+    """
+    events = [event for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in _ON_DEVICE]
+    kernels = sum(event["cat"] == "kernel" and event["name"] != "memset32" for event in events)
+    busy, until = 0.0, -math.inf
+    for begin, end in sorted((event["ts"], event["ts"] + event["dur"]) for event in events):
+        busy += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return {"kernels": kernels, "seconds": sum(event["dur"] for event in events) * 1e-6, "busy": busy * 1e-6}
+
+
 def seconds_by_events(call: Callable[[], object], calls: int) -> list[float]:
     """What each of some calls takes on the device, by CUDA's events, which no profiler touches."""
-    found = []
-    for _ in range(calls):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(calls + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
         call()
-        last.record()
-        last.synchronize()
-        found.append(first.elapsed_time(last) * 1e-3)
-    return found
+        mark.record()
+    marks[-1].synchronize()
+    return [first.elapsed_time(last) * 1e-3 for first, last in itertools.pairwise(marks)]
 
 
-_PARAMS, _VERSION = Path("/proc/driver/nvidia/params"), Path("/proc/driver/nvidia/version")
-_STATUS = Path("/proc/self/status")
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
-
-
-def has_capability(number: int, status: str | None = None) -> bool:
-    """Whether this process has one of the kernel's capabilities. status: /proc/self/status."""
-    lines = (_STATUS.read_text() if status is None else status).splitlines()
-    masks = [int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")]
-    return bool(masks) and bool(masks[0] >> number & 1)
+def array_bytes(l2_bytes: int, free_bytes: int) -> int:
+    """Of one array: the power of two that holds 32 L2 caches, less on a card without room for eight such arrays."""
+    wanted = 1 << (max(32 * l2_bytes, GIB) - 1).bit_length()
+    while wanted * 8 > free_bytes:
+        wanted //= 2
+    return wanted
 
 
 def may_read_counters(params: str, version: str, status: str) -> bool:
     """Whether NVIDIA's driver gives counters to a process, by its files and the process's (docs/gpu.md).
 
-    To all where it was loaded with NVreg_RestrictProfilingToAdminUsers=0; else to CAP_SYS_ADMIN, and from 565 on to
-    CAP_PERFMON alone. Root in a container need not have either.
+    To all where it was loaded with NVreg_RestrictProfilingToAdminUsers=0; else to CAP_SYS_ADMIN (bit 21), and from 565
+    on to CAP_PERFMON (38) alone. Root in a container need not have either.
     """
-    if "RmProfilingAdminOnly: 0" in params or has_capability(CAP_SYS_ADMIN, status):
-        return True
+    mask = re.search(r"^CapEff:\s*(\w+)", status, re.MULTILINE)
+    capabilities = int(mask[1], 16) if mask else 0
     driver = re.search(r"^NVRM version:.*?\s(\d+)\.\d", version, re.MULTILINE)
-    return driver is not None and int(driver[1]) >= PERFMON_SINCE and has_capability(CAP_PERFMON, status)
+    perfmon = driver is not None and int(driver[1]) >= 565 and capabilities >> 38 & 1
+    return "RmProfilingAdminOnly: 0" in params or bool(capabilities >> 21 & 1 or perfmon)
 
 
 def notes(report: roofprof.Report) -> str:

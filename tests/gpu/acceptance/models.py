@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,30 +26,27 @@ class Bottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+        return self.relu(self.bn3(self.conv3(y)) + (x if self.downsample is None else self.downsample(x)))
 
 
-def resnet50() -> nn.Module:
-    """He et al. 2015, the stride in the 3x3 convolution: 25,557,032 parameters, 4,089,184,256 MACs at 224x224."""
-    blocks: list[nn.Module] = []
+def resnet50(blocks: tuple[int, ...] = (3, 4, 6, 3)) -> nn.Module:
+    """He et al. 2015, the stride in the 3x3 convolution: 25,557,032 parameters, 4,089,184,256 MACs at 224x224.
+
+    With fewer blocks it is compiled in seconds, or done at once on a CPU.
+    """
+    body: list[nn.Module] = []
     inputs = 64
-    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+    for stage, count in enumerate(blocks):
+        width = 64 << stage
         for index in range(count):
-            blocks.append(Bottleneck(inputs, width, stride if index == 0 else 1))
+            body.append(Bottleneck(inputs, width, 2 if stage and not index else 1))
             inputs = 4 * width
     stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
-
-
-def resnet(*, whole: bool) -> nn.Module:
-    """ResNet-50; or its stem and first block, which try a script in seconds on a CPU."""
-    model = resnet50().eval()
-    return model if whole else nn.Sequential(*list(model.children())[:5], nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000)).eval()
 
 
 class Training(nn.Module):
-    """A small transformer and its loss; `step` is what a training loop does with it."""
+    """A small transformer and its loss."""
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
@@ -62,33 +56,6 @@ class Training(nn.Module):
 
     def forward(self, tokens: Tensor, wanted: Tensor) -> Tensor:
         return F.cross_entropy(self.head(self.encoder(tokens)).flatten(0, 1), wanted.flatten())
-
-
-class WithBackward(nn.Module):
-    """A model whose one call does the backward too: hardware counters need calls that can be repeated."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, *args: Any) -> Tensor:
-        with torch.enable_grad():
-            loss = self.model(*args)
-            loss.backward()
-        return loss.detach()
-
-
-class Chain(nn.Module):
-    """So many additions of a few numbers: every launch costs more than its kernel."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__()
-        self.length = length
-
-    def forward(self, x: Tensor) -> Tensor:
-        for _ in range(self.length):
-            x = x + 1.0
-        return x
 
 
 class Called(nn.Module):
@@ -102,38 +69,14 @@ class Called(nn.Module):
         return self.call(*args)
 
 
-class Streams(nn.Module):
-    """A fill of an array on a stream of its own beside a triad of three on the usual one."""
+class Chain(nn.Module):
+    """So many additions of a few numbers: every launch costs more than its kernel."""
 
-    def __init__(self, device: str, elements: int) -> None:
+    def __init__(self, length: int) -> None:
         super().__init__()
-        a, b, c, d = (torch.rand(elements, device=device) for _ in range(4))
-        self.fill = Called(lambda: d.fill_(1.0))
-        self.triad = Called(lambda: torch.add(b, c, alpha=3.0, out=a))
-        self.side = torch.cuda.Stream(device)
+        self.length = length
 
-    def forward(self) -> None:
-        self.side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.side):
-            self.fill()
-        self.triad()
-        torch.cuda.current_stream().wait_stream(self.side)
-
-
-def cooperative_perception() -> tuple[nn.Module, dict[str, Any]]:
-    """The example whose forward takes one nested dict, and such a dict."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
-    from cooperative_perception import CooperativePerception, example_batch
-
-    return CooperativePerception().eval(), example_batch()
-
-
-def moved(value: Any, device: str) -> Any:
-    """The same containers with all tensors on a device."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        return {key: moved(item, device) for key, item in value.items()}
-    if isinstance(value, list):
-        return [moved(item, device) for item in value]
-    return value
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.length):
+            x = x + 1.0
+        return x

@@ -1,15 +1,16 @@
-"""The roofs of this GPU: measured, beside what its maker publishes; and the example that predicts by them."""
+"""The roofs of this GPU: measured, beside what its maker publishes, and beside what products and streams reach."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import statistics
 import time
-from pathlib import Path
+
+import torch
 
 import roofprof
 from acceptance.checks import Part
-from acceptance.machine import Machine
+from acceptance.machine import Machine, seconds_by_events
+from acceptance.traffic import DTYPES
 
 # Of the published figure. Clocks under load are below the boost clock that peaks are published for; a copy reaches
 # most of a bandwidth, never all. Above the published one by more than a clock's tolerance, either figure is wrong.
@@ -20,8 +21,8 @@ BANDWIDTH = (0.75, 1.02)
 CACHE = (0.3, 1.25)
 COUNTED = (1.0, 2.5)  # kernels' l2_bytes were 1.46 to 1.52 times the useful ones on an H100
 SECONDS = 60
-CONVOLUTION_FLOPS = "858,993,459,200"
-MATMUL_BYTES = "250,828,800"
+ABOVE = 1.02  # of its roof
+REST, BURST, LONG = 0.5, 0.01, 2.0  # seconds without work before, of the first moments, and of work
 
 
 def check_published(part: Part, measured: roofprof.Ceilings, name: str) -> None:
@@ -44,55 +45,62 @@ def check_published(part: Part, measured: roofprof.Ceilings, name: str) -> None:
             part.between(f"{level.level}: measured over published", ratio, *limits)
 
 
-def check_inside(part: Part, machine: Machine, measured: roofprof.Ceilings) -> None:
-    """The kernels behind the peaks are named, and the L2 counts more bytes than kernels ask for."""
+def check_measured(part: Part, machine: Machine, measured: roofprof.Ceilings) -> None:
+    """Levels in their order, the kernels behind the peaks named, and the L2 counts more bytes than kernels ask for."""
+    part.fact("roofs", measured.to_dict())
+    part.holds("there is a roof of fp32", "fp32" in {peak.dtype for peak in measured.compute})
+    rates = {level.level: level.bytes_per_second for level in measured.memory}
+    part.holds("L2 is faster than DRAM, and that than the link to the host",
+               all(level in {"L2", "DRAM"} or rate < rates["DRAM"] < rates["L2"] for level, rate in rates.items()),
+               str(rates))  # fmt: skip
     fastest = {peak.dtype: peak.fastest for peak in measured.compute}
     missing = {dtype: work and work.missing for dtype, work in fastest.items() if not (work and work.kernel_name)}
     part.equal("peaks without a kernel's name", missing, {})
-    counted = [(level.counted_bytes_per_second, level) for level in measured.memory if level.level == "L2"]
-    if not machine.counters_permitted:
-        part.skip("bytes that the L2 counts", "this process may not read counters")
-        return
-    for rate, level in counted:
-        part.between("the L2's roof in bytes that it counts over that of useful bytes", rate / level.bytes_per_second,
-                     *COUNTED, level.provenance.method)  # fmt: skip
+    for level in measured.memory:
+        if level.level == "L2" and machine.counters_permitted:
+            ratio = level.counted_bytes_per_second / level.bytes_per_second
+            part.between("the L2's roof in bytes that it counts over that of useful bytes", ratio, *COUNTED)
 
 
-def check_measured(part: Part, machine: Machine) -> None:
-    start = time.perf_counter()
-    lines: list[str] = []
-    measured = roofprof.Ceilings.measure(machine.device, lines.append)
-    part.between("seconds to measure the roofs", time.perf_counter() - start, 0.0, SECONDS)
-    part.fact("what measuring said", lines)
-    part.fact("roofs", measured.to_dict())
-    part.fact("table of roofs", measured.table(160))
-    part.holds("there is a roof of fp32", "fp32" in {peak.dtype for peak in measured.compute}, len(measured.compute))
-    rates = {level.level: level.bytes_per_second for level in measured.memory}
-    part.holds("there is a roof of DRAM", "DRAM" in rates, sorted(rates))
-    if "L2" in rates and "DRAM" in rates:
-        part.holds("L2 is faster than DRAM", rates["L2"] > rates["DRAM"], rates)
-    for level in (level for level in rates if "host" in level):
-        part.holds(f"{level} is slower than DRAM", rates[level] < rates["DRAM"], rates)
-    check_published(part, measured, machine.name)
-    check_inside(part, machine, measured)
+def check_products(part: Part, machine: Machine, dtype: str, roof: float | None) -> None:
+    """The rate of a product's first moments after a rest, which is not above its roof, and the median for long."""
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    size = 4096
+    left, right = (machine.rand(size, size).to(DTYPES[dtype]) for _ in range(2))
+    out = left @ right
+    machine.synchronize()
+    time.sleep(REST)
+    durations: list[float] = []
+    while sum(durations) < LONG:
+        durations += seconds_by_events(lambda: torch.mm(left, right, out=out), 8)
+    first = durations[: max(1, sum(sum(durations[: i + 1]) <= BURST for i in range(len(durations[:200]))))]
+    burst, sustained = (2 * size**3 / statistics.median(of) for of in (first, durations[len(durations) // 2 :]))
+    part.fact(f"{dtype} product", {"burst": burst, "sustained": sustained, "best": 2 * size**3 / min(durations)})
+    if roof:
+        part.between(f"{dtype} product: its first moments over the roof", burst / roof, 0.0, ABOVE)
 
 
-def check_example(part: Part, machine: Machine) -> None:
-    """examples/gemv_or_conv.py, as a user calls it."""
-    example = Path(__file__).resolve().parents[3] / "examples" / "gemv_or_conv.py"
-    command = [sys.executable, str(example), "--device", machine.tensors, *(["--quick"] if machine.simulated else [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
-    part.fact("gemv_or_conv.py", done.stdout)
-    part.equal("gemv_or_conv.py: exit code", done.returncode, 0, done.stderr[-1000:])
-    part.holds("gemv_or_conv.py: bytes of the product", MATMUL_BYTES in done.stdout, MATMUL_BYTES)
-    if not machine.simulated:
-        part.holds("gemv_or_conv.py: FLOPs of the convolution", CONVOLUTION_FLOPS in done.stdout, CONVOLUTION_FLOPS)
-        part.holds("gemv_or_conv.py: names the kernels", "built for" in done.stdout, "built for" in done.stdout)
+def check_streams(part: Part, machine: Machine, mixes: dict[str, float]) -> None:
+    """Reading, writing and copying arrays far larger than the L2, over DRAM's rate for that mix."""
+    n = machine.array_bytes
+    a, b = (machine.rand(n // 4) for _ in range(2))
+    calls = {"read": (lambda: a.sum(), n), "write": (lambda: a.fill_(1.0), n), "copy": (lambda: a.copy_(b), 2 * n)}
+    for mix, (call, moved) in calls.items():
+        if mix in mixes:
+            rate = moved / min(seconds_by_events(call, 8)[1:])
+            part.between(f"{mix} over DRAM's roof", rate / mixes[mix], 0.0, ABOVE, f"{rate:.4g} B/s")
 
 
 def run(part: Part, machine: Machine) -> None:
     with part.stage("roofs"):
         machine.needs_gpu()
-        check_measured(part, machine)
-    with part.stage("example"):
-        check_example(part, machine)
+        start = time.perf_counter()
+        measured = roofprof.Ceilings.measure(machine.device)
+        part.between("seconds to measure the roofs", time.perf_counter() - start, 0.0, SECONDS)
+        check_measured(part, machine, measured)
+        check_published(part, measured, machine.name)
+        for peak in measured.compute:
+            if peak.dtype in DTYPES:
+                check_products(part, machine, peak.dtype, peak.operations_per_second)
+        points = measured.to_dict()["curve"]["points"]
+        check_streams(part, machine, points[-1] if points else {})

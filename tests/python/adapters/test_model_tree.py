@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 import roofprof
-from roofprof.models.tree import changed_facts, model_tree, name_of, notes_on
+from roofprof.models.tree import changed_facts, notes_on
+from roofprof.models.walk import model_tree, name_of
 
 
 def paths(model) -> list[str]:

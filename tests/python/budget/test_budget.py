@@ -12,9 +12,10 @@ from torch import nn
 
 import roofprof
 from roofprof import _report
-from roofprof.budget import Budget, BudgetError, budget_of
+from roofprof.budget import Budget, budget_of
 from roofprof.budget.quantities import parsed, readable
 from roofprof.cli import main
+from roofprof.errors import BudgetError
 
 X = torch.rand(4, 16)
 # 4 samples, 16 x 8 weights: 512 MACs; with the bias 32 operations more.

@@ -40,7 +40,7 @@ LINES = {
     "scaling": ("r.json s.json", "--json -o --plot"),
     "check": ("r.json --budget b.toml --baseline s.json", "--json"),
     "predict": ("r.json --device roofs.json", "--json --csv"),
-    "sweep": ("m.py:model --inputs n.py:inputs --device roofs.json", "--json"),
+    "predict --sweep": ("m.py:model --inputs n.py:inputs --device roofs.json", "--json"),
     "ceilings": ("", "--json"),
     "calibrate": ("roofs.json --from c.csv", "--json"),
     "ops": ("", ""),
@@ -225,7 +225,7 @@ READERS = [(name, line) for name, (line, _) in LINES.items() if "." in line]
 @pytest.mark.parametrize("make", [make_pipe, make_device, make_socket, Path.mkdir])
 @pytest.mark.parametrize(("name", "line"), READERS + SAVED)
 def test_no_command_reads_what_is_no_regular_file(name, line, make, capsys, patience):
-    command = {"sweep": ["predict", "--sweep"], "trace": ["trace", "-o", "t.folded"]}.get(name, [name])
+    command = {"trace": ["trace", "-o", "t.folded"]}.get(name, name.split())
     Path("t.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}]}')
     for read in dict.fromkeys(read_by(line)):
         kept = Path(read).rename("kept")

@@ -60,7 +60,18 @@ WRITERS = {
     "trace": ["trace", "r.json", "-o", "r.folded", "--json"],
     "cards": ["ceilings", "--published", "--json"],
     "roofs": ["ceilings", "--published", "L40S", "--json"],
-    "sweep": ["sweep", "m.py:model", "--input", "Bx3", "--batch", "1,2", "--device", "L40S", "--json"],
+    "predict --sweep": [
+        "predict",
+        "--sweep",
+        "m.py:model",
+        "--input",
+        "Bx3",
+        "--batch",
+        "1,2",
+        "--device",
+        "L40S",
+        "--json",
+    ],
     "count": ["profile", "m.py:model", "--input", "1x3", "--count", "--json"],
 }
 

@@ -186,15 +186,6 @@ def test_lower_bounds_by_counts_add_up(with_roofs):
     assert report.total.percent_of_roof_counted * report.total.time == pytest.approx(by_self)
 
 
-def test_records_and_counters_of_three_kernels(tmp_path):
-    recorded = json.loads((RECORDED / "device_data.txt").read_text())
-    counted = [record["values"] for record in recorded["counters"][0]["records"]]
-    for arrays, values in zip((3, 2, 1), counted, strict=True):
-        assert values["dram_bytes"] == pytest.approx(arrays * ARRAY, rel=DRAM_TOLERANCE)
-        assert values["l1_bytes"] == arrays * ARRAY
-        assert values["dram_bytes"] == values["dram_read_bytes"] + values["dram_write_bytes"]
-
-
 def test_recorded_steps_contradict_themselves_only_where_they_say_so():
     steps = [json.loads(line) for line in (RECORDED / "models.jsonl").read_text().splitlines()]
 

@@ -50,6 +50,28 @@ def test_two_cards_answered_alike(card):
     assert [check["name"] for check in beside_others] == ["no permission"]  # both ran as who may read counters
 
 
+@pytest.mark.parametrize("card", ["h100", "h200"])
+def test_two_cards_counted_what_others_count(card):
+    """ncu's bytes, CUDA's events whatever torch.profiler did before, a memset of the driver's, kernels of others."""
+    checks = [check for part in recorded_gpus.results(card).values() for check in part["checks"]]
+
+    def of(*words):
+        found = [c for c in checks if all(w in c["name"] for w in words) and "max pool" not in c["name"]]
+        return [(check["measured"], check["expected"]) for check in found]
+
+    for words, count, tolerance in (
+        (("dram_bytes", "by ncu"), 4, 0.05),
+        (("l2_bytes", "by ncu"), 4, 0.02),
+        (("by CUDA's events",), 3, 0.01),
+        (("memset of the driver's: bytes that its record names",), 1, 0),
+        (("dict input", "kernels that torch.profiler sees"), 1, 0),
+    ):
+        found = of(*words)
+        assert len(found) >= count, words
+        for measured, expected in found:
+            assert measured == pytest.approx(expected, rel=tolerance), words
+
+
 def reads(rows, *sizes):
     found = {
         line["working_set_bytes"] // MIB: line

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import roofprof
+from roofprof.calibration import measured_kernels
 from roofprof.cli import main
-from roofprof.predict.calibration import measured_kernels
 from roofprof.profiling import captures
 from roofprof.render import files
 

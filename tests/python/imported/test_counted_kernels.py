@@ -9,9 +9,10 @@ import random
 import pytest
 
 from roofprof import _report
+from roofprof.errors import NcuError
 from roofprof.profiling import nsight_compute as ncu
 from roofprof.profiling.counted_kernels import by_order, by_order_or_range, counters_of, function_name, plain_name
-from roofprof.profiling.nsight_compute import Kernel, NcuError, Table
+from roofprof.profiling.nsight_compute import Kernel, Table
 
 # ---- launches
 

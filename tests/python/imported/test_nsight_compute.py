@@ -8,8 +8,9 @@ import random
 
 import pytest
 
+from roofprof.errors import NcuError
 from roofprof.profiling.counted_kernels import alone
-from roofprof.profiling.nsight_compute import NcuError, read
+from roofprof.profiling.nsight_compute import read
 
 RAW = (
     "==PROF== Connected to process 7 (/usr/bin/python3)\n"

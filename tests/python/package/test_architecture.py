@@ -164,13 +164,13 @@ def test_the_costly_header_is_included_twice_at_most():
 
 PYTHON_ROOMS = rooms_of_the_design("python/roofprof")
 # What `import roofprof` gives and `python -m roofprof` runs, and the compiled modules. All may use _report, which needs
-# no torch.
+# no torch, and the errors.
 PYTHON_ARROWS = {room: arrows for room, (_, arrows) in PYTHON_ROOMS.items()} | {
-    "roofprof": {"_api", "_torch_check"},
+    "roofprof": {"_api", "_torch_check", "notebook"},
     "__main__": {"cli"},
     "_C": set(),
 }
-FREE = {"_report", "_build_info"}
+FREE = {"_report", "_build_info", "errors"}
 MODULES = {
     ".".join(["roofprof", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__"): path
     for path in PACKAGE.rglob("*.py")
@@ -179,7 +179,7 @@ KNOWN = {*MODULES, "roofprof._report", "roofprof._C", "roofprof._build_info"}
 
 
 def imports(tree: ast.AST) -> set[str]:
-    """The dotted name of everything of ours that is imported: roofprof.report.report.Report."""
+    """The dotted name of everything of ours that is imported, wherever: roofprof.report.report.Report."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -187,6 +187,8 @@ def imports(tree: ast.AST) -> set[str]:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module":
+            found |= {str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)}
     return {dotted for dotted in found if dotted.split(".")[0] == "roofprof"}
 
 
@@ -226,24 +228,22 @@ def test_python_arrows_that_nothing_uses_are_taken_away():
     assert not [(room, to) for room, targets in PYTHON_ARROWS.items() for to in targets if (room, to) not in used]
 
 
-class AtImport(ast.NodeTransformer):
-    """Leaves out what does not run when a module is imported: bodies of functions, and `if TYPE_CHECKING`."""
-
-    def visit_FunctionDef(self, node):
-        return None
-
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
-
-    def visit_If(self, node):
-        return None if "TYPE_CHECKING" in ast.unparse(node.test) else self.generic_visit(node)
-
-
 def test_python_modules_do_not_import_each_other_in_circles():
-    graph = {
-        module: {module_of(dotted) for dotted in imports(AtImport().visit(ast.parse(path.read_text())))} - {module}
-        for module, path in MODULES.items()
-    }
-    list(TopologicalSorter(graph).static_order())  # raises CycleError, naming the circle
+    """Not inside functions and not for type checkers alone either: what two modules share is below both."""
+    list(TopologicalSorter({module: uses - {module} for module, uses in PYTHON_USES.items()}).static_order())
+
+
+def test_python_folders_do_not_import_each_other_in_circles():
+    folders: dict[str, set[str]] = {}
+    for module, uses in PYTHON_USES.items():
+        folder = outermost(module)
+        folders.setdefault(folder, set()).update({outermost(used) for used in uses} - {folder})
+    list(TopologicalSorter(folders).static_order())
+
+
+def outermost(module: str) -> str:
+    """The folder, or the module, right below the package; for the package's own file the package."""
+    return module.split(".")[:2][-1]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

@@ -12,9 +12,9 @@ from torch import nn
 
 import roofprof
 from roofprof import _report
+from roofprof.calibration.calibrate import calibrated
+from roofprof.calibration.measured_kernels import of_table, products
 from roofprof.cli import main
-from roofprof.predict.calibration.calibrate import calibrated
-from roofprof.predict.calibration.measured_kernels import of_table, products
 
 MEASURED = Path(os.environ.get("ROOFPROF_MEASURED", "/nonexistent"))
 DEVICE = "H100 SXM"

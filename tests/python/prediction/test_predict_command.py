@@ -41,7 +41,7 @@ def rows(batch):
 def ids(batch, sequence):
     return torch.zeros(batch, sequence, dtype=torch.int64)
 """
-SWEEP = ("sweep", "models.py:mlp", "--input", "Bx64", "--device", "RTX 4090", "--batch", "1,64")
+SWEEP = ("predict", "--sweep", "models.py:mlp", "--input", "Bx64", "--device", "RTX 4090", "--batch", "1,64")
 
 
 @pytest.fixture
@@ -196,14 +196,36 @@ def test_sweep_is_that_of_the_function(shell):
 
 @pytest.mark.parametrize("shape", ["Bx64", "7x64"])
 def test_the_leading_dimension_is_the_batch(shell, shape):
-    arguments = ("sweep", "models.py:mlp", "--input", shape, "--device", "T4", "--batch", "2", "--json", "s.json")
+    arguments = (
+        "predict",
+        "--sweep",
+        "models.py:mlp",
+        "--input",
+        shape,
+        "--device",
+        "T4",
+        "--batch",
+        "2",
+        "--json",
+        "s.json",
+    )
     assert shell(*arguments)[0] == 0
     (point,) = json.loads(Path("s.json").read_text())["points"]
     assert point["time"] == counted(mlp, 2, 64).predict("T4").total.time
 
 
 def test_sweep_of_images_in_half(shell):
-    arguments = ("sweep", "models.py:convolution", "--input", "Bx3x224x224", "--batch", "1,2,4", "--dtype", "float16")
+    arguments = (
+        "predict",
+        "--sweep",
+        "models.py:convolution",
+        "--input",
+        "Bx3x224x224",
+        "--batch",
+        "1,2,4",
+        "--dtype",
+        "float16",
+    )
     code, out, _ = shell(*arguments, "--device", "RTX 4090", "--json", "s.json")
     assert code == 0
     written = json.loads(Path("s.json").read_text())
@@ -214,14 +236,35 @@ def test_sweep_of_images_in_half(shell):
 
 @pytest.mark.parametrize("inputs", [("--input", "BxS:int64"), ("--inputs", "models.py:ids")])
 def test_sweep_of_sequences(shell, inputs):
-    arguments = ("sweep", "models.py:Tokens", *inputs, "--device", "T4", "--batch", "4,1", "--sequence", "32,8")
+    arguments = (
+        "predict",
+        "--sweep",
+        "models.py:Tokens",
+        *inputs,
+        "--device",
+        "T4",
+        "--batch",
+        "4,1",
+        "--sequence",
+        "32,8",
+    )
     assert shell(*arguments, "--json", "s.json")[0] == 0
     points = json.loads(Path("s.json").read_text())["points"]
     assert [(point["sequence"], point["batch"]) for point in points] == [(8, 1), (8, 4), (32, 1), (32, 4)]
 
 
 def test_sweep_of_a_callable(shell):
-    arguments = ("sweep", "models.py:mlp", "--inputs", "models.py:rows", "--device", "roofs.json", "--batch", "3")
+    arguments = (
+        "predict",
+        "--sweep",
+        "models.py:mlp",
+        "--inputs",
+        "models.py:rows",
+        "--device",
+        "roofs.json",
+        "--batch",
+        "3",
+    )
     code, out, _ = shell(*arguments, "--compiled", "--bandwidth", "2")
     assert code == 0
     assert "a machine on paper" in out
@@ -243,7 +286,7 @@ def test_sweep_of_a_callable(shell):
     ],
 )
 def test_what_is_wrong_with_a_sweep_is_said(shell, arguments, words):
-    code, out, err = shell("sweep", *arguments)
+    code, out, err = shell("predict", "--sweep", *arguments)
     assert (code, out) == (2, "")
     assert words in err
     assert "Traceback" not in err

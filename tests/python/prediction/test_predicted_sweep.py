@@ -9,7 +9,7 @@ from on_meta import counted, mlp
 from torch import nn
 
 import roofprof
-from roofprof.predict.sweep import PredictedSweep
+from roofprof.predicted_sweep import PredictedSweep
 
 WEIGHTS = 4 * (64 * 256 + 256 + 256 * 10 + 10)
 

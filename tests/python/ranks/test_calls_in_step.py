@@ -135,7 +135,7 @@ def test_all_doors_fix_the_number(tmp_path):
 
             profiler.run_step(step, batch)
             makes(1 + 3 + 2 * 5)
-            roofprof.RooflineProfiler(ddp, 1, 2, ceilings=roofs()).run_step(step, batch)
+            roofprof.RooflineProfiler(ddp, warmup=1, repeat=2, ceilings=roofs()).run_step(step, batch)
             makes(1 + 1 + 2 * 2)
             timed = roofprof.RooflineProfiler(step).time(batch, warmup=1, repeat=2, seconds=0.001)
             makes(1 + 1 + 2)

@@ -72,6 +72,10 @@ def test_files_and_tables(files, tmp_path, capsys):
     assert main(["show", "all.json", "--by", "rank", "--csv", "rows.csv"]) == 0
     shown = capsys.readouterr().out
     assert [line.split()[0] for line in shown.splitlines() if line.strip()[:1].isdigit()] == ["0", "1", "2"]
+    header, *lines = (tmp_path / "rows.csv").read_text().splitlines()
+    assert header.startswith("rank,host,device,")
+    assert [line.partition(",")[0] for line in lines] == ["0", "1", "2"]
+    assert main(["show", "all.json", "--csv", "rows.csv"]) == 0
     assert "time_max_ns" in (tmp_path / "rows.csv").read_text().splitlines()[0]
 
 

@@ -8,7 +8,7 @@ from given_roofs import profiler
 from torch import nn
 
 from roofprof import _C
-from roofprof.models import tree
+from roofprof.models import walk
 
 
 class Doubling(nn.Linear):
@@ -122,8 +122,8 @@ def test_torchscript_is_never_taken_for_unchanged():
 
 def test_a_model_that_does_not_change_is_walked_once(monkeypatch):
     walked = []
-    walk_it = tree.model_tree
-    monkeypatch.setattr(tree, "model_tree", lambda model: walked.append(model) or walk_it(model))
+    walk_it = walk.model_tree
+    monkeypatch.setattr(walk, "model_tree", lambda model: walked.append(model) or walk_it(model))
     net = Net()
     prof = profiler(net)
     for _ in range(3):

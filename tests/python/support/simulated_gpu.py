@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cpp_project import BUILD, ROOT
-from fake_launch import FakeLaunch, load
+from cpp_project import BUILD
 from torch import nn
 
 import roofprof
@@ -36,7 +35,7 @@ RELU_NS = 300
 
 def simulated(function: str, cupti: str = "all") -> Any:
     """What the function returns in a process that finds those fake libraries."""
-    folders = (Path(roofprof.__file__).parents[1], Path(__file__).parent, ROOT / "tests" / "fakes")
+    folders = (Path(roofprof.__file__).parents[1], Path(__file__).parent)
     path = os.pathsep.join(map(str, folders))
     done = subprocess.run(
         [sys.executable, __file__, function],
@@ -65,7 +64,7 @@ class Fakes:
     """The fake libraries' control."""
 
     def __init__(self) -> None:
-        self._library = load(FAKES / "libroofprof_fakes.so")
+        self._library = ctypes.CDLL(str(FAKES / "libroofprof_fakes.so"))
         self._library.fake_calls.restype = ctypes.c_longlong
         self._library.fake_live.restype = ctypes.c_longlong
         self._library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]
@@ -73,22 +72,14 @@ class Fakes:
 
     def launch(self, name: str, duration_ns: int, dram_bytes: float = 0, stream: int = 0) -> None:
         """A kernel that reads all of its bytes."""
-        ones = (ctypes.c_int * 3)(1, 1, 1)
-        kernel = FakeLaunch(
-            name=name.encode(),
-            duration_ns=duration_ns,
-            grid=ones,
-            block=ones,
-            dram_read_bytes=dram_bytes,
-            stream=stream,
-        )
-        self._library.fake_launch(ctypes.byref(kernel))
+        fields = f"duration_ns={duration_ns} dram_read_bytes={dram_bytes} stream={stream} name={name}"
+        self._library.fake_launch_text(fields.encode())
 
     def copy(self, duration_ns: int, copied: int, stream: int = 0) -> None:
         """A copy on the device."""
         on_device = 8  # CUPTI_ACTIVITY_MEMCPY_KIND_DTOD
-        copy = FakeLaunch(kind=1, duration_ns=duration_ns, bytes=copied, copy_kind=on_device, stream=stream)
-        self._library.fake_launch(ctypes.byref(copy))
+        fields = f"kind=1 duration_ns={duration_ns} bytes={copied} copy_kind={on_device} stream={stream}"
+        self._library.fake_launch_text(fields.encode())
 
     def fail(self, function: str, code: int, after: int = 0) -> None:
         """That function fails with that code from now on."""

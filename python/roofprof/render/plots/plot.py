@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.render.files import write_whole
 from roofprof.render.html import Html, el
 from roofprof.render.results import preformatted
@@ -39,11 +40,11 @@ def plot(
     check(path, by, kind)
     for drawn, name in ((report, "report"), (before, "report before")):
         if drawn is not None and drawn.total.time is None:
-            raise ValueError(f"the {name} is a count, without times and roofs to draw: profile the model instead")
+            raise Error(f"the {name} is a count, without times and roofs to draw: profile the model instead")
         if drawn is not None and kind == "time" and not drawn.ceilings:
-            raise ValueError(f"the {name} has no roofs, which the plot of kind time needs: profile with ceilings")
+            raise Error(f"the {name} has no roofs, which the plot of kind time needs: profile with ceilings")
         if drawn is not None and by == "kernel" and not drawn.kernels:
-            raise ValueError(f"the {name} has {drawn.why_no_kernels}")
+            raise Error(f"the {name} has {drawn.why_no_kernels}")
 
     def draw() -> Figure:
         from roofprof.render.plots.roofline import draw_roofline, draw_time
@@ -81,11 +82,11 @@ def views_of(
 def check(path: str | os.PathLike[str] | None, by: str = "module", kind: str = "roofline") -> None:
     """Raise ValueError for what cannot be drawn or written."""
     if kind not in KINDS:
-        raise ValueError(f"there is a plot of kind {' and '.join(KINDS)}, not {kind!r}")
+        raise Error(f"there is a plot of kind {' and '.join(KINDS)}, not {kind!r}")
     if kind == "time" and by == "kernel":
-        raise ValueError("kernels have no lower bound: the plot of kind time is by module or op")
+        raise Error("kernels have no lower bound: the plot of kind time is by module or op")
     if path is not None and _suffix(path) not in FORMATS:
-        raise ValueError(f"cannot draw '{os.fspath(path)}': a plot's file ends in .svg, .png or .pdf")
+        raise Error(f"cannot draw '{os.fspath(path)}': a plot's file ends in .svg, .png or .pdf")
 
 
 def content(figure: Figure, form: str) -> bytes:

@@ -21,6 +21,7 @@ from matplotlib.ticker import EngFormatter, Formatter, FuncFormatter, LogLocator
 
 from roofprof import _report
 from roofprof._report import printable, printable_lines
+from roofprof.errors import Error
 from roofprof.figures import fields
 from roofprof.render.views.kinds import STYLES
 from roofprof.render.views.roofline import Dot, Roof, RooflineView
@@ -175,7 +176,7 @@ def _limits(values: Sequence[float], below: float, above: float) -> Point:
     """Return limits around all values, wide enough for two labelled ticks."""
     low, high = min(values) / below, max(values) * above
     if low < _LEAST or high > 1 / _LEAST:
-        raise ValueError(f"values from {min(values):.3g} to {max(values):.3g} are beyond what an axis can show")
+        raise Error(f"values from {min(values):.3g} to {max(values):.3g} are beyond what an axis can show")
     if high / low < 100:
         middle = (low * high) ** 0.5
         low, high = middle / 10, middle * 10

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofprof import _build_info, _report
+from roofprof.errors import Error
 from roofprof.render.files import write_whole
 from roofprof.render.traces.formats import chrome_trace, speedscope
 from roofprof.render.traces.time_tree import folded, time_tree
@@ -48,7 +49,7 @@ class WritesTraces:
         other names, OSError where the file cannot be written.
         """
         if Path(path).suffix.lower() not in FOLDED:
-            raise ValueError(f"cannot write '{os.fspath(path)}': the file of folded stacks ends in {_either(FOLDED)}")
+            raise Error(f"cannot write '{os.fspath(path)}': the file of folded stacks ends in {_either(FOLDED)}")
         _write(path, folded(time_tree(self._compiled)))
 
 
@@ -68,7 +69,7 @@ def writer_for(path: str | os.PathLike[str]) -> _Writer:
         if name.endswith(suffix) or compressed:
             return write
     known = [".json", ".json.gz", ".speedscope.json", *FOLDED]
-    raise ValueError(f"cannot write '{os.fspath(path)}': a trace's file ends in {_either(known)}")
+    raise Error(f"cannot write '{os.fspath(path)}': a trace's file ends in {_either(known)}")
 
 
 def needs_events(path: str | os.PathLike[str]) -> bool:
@@ -79,7 +80,7 @@ def needs_events(path: str | os.PathLike[str]) -> bool:
 def _check_suffix(path: str | os.PathLike[str], wanted: str) -> None:
     name = Path(path).name.lower()
     if not name.endswith((wanted, f"{wanted}.gz")):
-        raise ValueError(f"cannot write '{os.fspath(path)}': this trace's file ends in {wanted} or {wanted}.gz")
+        raise Error(f"cannot write '{os.fspath(path)}': this trace's file ends in {wanted} or {wanted}.gz")
 
 
 def _title(report: _report.Report) -> str:

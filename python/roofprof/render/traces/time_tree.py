@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.render.traces.timeline import NOT_TIMED
 
 
@@ -30,7 +31,7 @@ class Node:
 def time_tree(report: _report.Report) -> list[Node]:
     """Return the model, and "(outside)" and "(optimizer)" where they took time. Raises ValueError for a count."""
     if report.total.time is None:
-        raise ValueError(NOT_TIMED.replace("a trace", "folded stacks"))
+        raise Error(NOT_TIMED.replace("a trace", "folded stacks"))
     roots: list[Node] = []
     nodes: list[Node] = []  # by row
     for row, parent_row in zip(report.rows, report.parents(), strict=True):

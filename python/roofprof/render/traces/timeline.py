@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roofprof import _report
+from roofprof.errors import Error
 
 REGION_ROW = "region"  # the type of a region's row
 
@@ -47,7 +48,7 @@ def timeline(report: _report.Report) -> Timeline:
     """Return the events that a report keeps of its run. Raises ValueError, with what to do, where it keeps none."""
     events = _report.events_of(report)
     if events is None:
-        raise ValueError(NOT_TIMED if report.total.time is None else NOT_KEPT)
+        raise Error(NOT_TIMED if report.total.time is None else NOT_KEPT)
     words = _Words(report, events)
     host = events["host"]
     threads = 1 + max(host["thread"], default=-1)

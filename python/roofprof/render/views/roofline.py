@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import fields
 from roofprof.render.views.folding import Folds, folds_of
 from roofprof.render.views.kinds import COMPILED, OTHER, STYLES, kinds_of, kinds_of_modules
@@ -172,7 +173,7 @@ def roofline_view(
     Roofs: every memory level that is known, and every dtype that the report computes in.
     """
     if by not in BY:
-        raise ValueError(f"a roofline has a dot by {', '.join(BY)}, not by {by!r}")
+        raise Error(f"a roofline has a dot by {', '.join(BY)}, not by {by!r}")
     if by == "module":
         if folds is None:
             folds = {} if expand else folds_of(report)

@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.report.ranks import clocks
 from roofprof.report.report import Report
 
@@ -44,7 +45,7 @@ def gather(report: Report, timeout: float = 60.0) -> Report | None:
     import torch.distributed as dist
 
     if not timeout > 0:
-        raise ValueError(f"timeout must be more than 0 seconds, not {timeout!r}")
+        raise Error(f"timeout must be more than 0 seconds, not {timeout!r}")
     if not (dist.is_available() and dist.is_initialized()):
         raise RuntimeError(
             "roofprof.gather needs torch.distributed: call init_process_group first (roofprof docs ranks)"

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.report.report import Report
 
 # These prefixes mark collectives, as in csrc/analysis/ranks/rank_figures.cpp: their bytes are not the model's work.
@@ -65,14 +66,14 @@ def read(report: Report | str | Path, position: int) -> Read:
     if not lines:
         world_size = given.environment.get("world_size", 1)
         if isinstance(world_size, int) and world_size > 1:
-            raise ValueError(
+            raise Error(
                 f"{name} is of one rank of {world_size}: merge the reports of all ranks first (roofprof docs ranks)"
             )
         merger = _report.RankMerger()
         merger.add(given._compiled, name, 0)
         lines = merger.finish().ranks
     if any(line.wall is None for line in lines):
-        raise ValueError(f"{name} has no times, as it is a count: profile steps on every rank (roofprof docs scaling)")
+        raise Error(f"{name} has no times, as it is a count: profile steps on every rank (roofprof docs scaling)")
     return Read(name, given, lines, len(lines) + len(given.missing_ranks))
 
 
@@ -84,7 +85,7 @@ def measured(of: Read, *, per_step: bool) -> Measured:
     times = [float(line.step or 0) if per_step else wall for line, wall in zip(lines, walls, strict=True)]
     slowest = max(range(len(lines)), key=times.__getitem__)
     if not times[slowest] > 0:
-        raise ValueError(f"{of.name} has steps that took no time: there is nothing to compare")
+        raise Error(f"{of.name} has steps that took no time: there is nothing to compare")
     spread = _spread(of, slowest, per_step=per_step)
     every = of.ranks / len(lines)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.figures import cell, fields
 from roofprof.render.html import Html
 from roofprof.render.plots.curves import draw_scaling
@@ -76,7 +77,7 @@ class Scaling(StoredResult):
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ValueError("points is empty")
+            raise Error("points is empty")
 
     def document(self) -> _report.Document:
         """Return what is shown, as data: speed-up and efficiency, the loss and its parts, and what they mean."""
@@ -214,7 +215,7 @@ def _device(reads: list[Read]) -> str:
 
 def _check(reads: list[Read]) -> None:
     if len(reads) < 2:
-        raise ValueError(
+        raise Error(
             f"scaling compares different numbers of ranks: give 2 reports or more, not {len(reads)} "
             "(roofprof docs scaling)"
         )
@@ -222,10 +223,10 @@ def _check(reads: list[Read]) -> None:
     for of in reads:
         if of.ranks in seen:
             words = "1 rank" if of.ranks == 1 else f"{of.ranks} ranks"
-            raise ValueError(f"{seen[of.ranks]} and {of.name} are both of {words}: give one of them")
+            raise Error(f"{seen[of.ranks]} and {of.name} are both of {words}: give one of them")
         seen[of.ranks] = of.name
         if of.model != reads[0].model:
-            raise ValueError(f"{of.name} is of {of.model}, and {reads[0].name} of {reads[0].model}: give one model's")
+            raise Error(f"{of.name} is of {of.model}, and {reads[0].name} of {reads[0].model}: give one model's")
 
 
 def _work(found: list[Measured]) -> tuple[str, list[float]]:
@@ -234,7 +235,7 @@ def _work(found: list[Measured]) -> tuple[str, list[float]]:
         if all(amount > 0 for amount in work):
             return unit, work
     name = next(of.name for of in found if not of.flops > 0)
-    raise ValueError(f"{name} has no work: throughput needs MACs or FLOPs, and none was counted")
+    raise Error(f"{name} has no work: throughput needs MACs or FLOPs, and none was counted")
 
 
 def _kind(found: list[Measured], work: list[float]) -> str:

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from roofprof import _report
+from roofprof.errors import Error
 from roofprof.roofs.network import cache
 
 
@@ -45,7 +46,7 @@ def fit(points: Sequence[Point]) -> Line:
     """
     by_size = sorted(points)
     if len({point.wire_bytes for point in by_size}) < 2:
-        raise ValueError("latency and bandwidth need the times of two sizes")
+        raise Error("latency and bandwidth need the times of two sizes")
     large = by_size[-max(2, -(-len(by_size) // 3)) :]
     slopes = [(b.best - a.best) / (b.wire_bytes - a.wire_bytes) for a, b in itertools.combinations(large, 2)]
     per_byte = statistics.median(slopes)
@@ -187,7 +188,7 @@ def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _re
     dist.all_gather_object(said, (socket.gethostname(), seconds))
     told = [one for one in said if one]
     if len({requested for _, requested in told}) > 1:
-        raise ValueError("all ranks must be given the same --seconds")
+        raise Error("all ranks must be given the same --seconds")
     hosts = sorted({host for host, _ in told})
     points = sweep(seconds, torch.device(device), progress if rank == 0 else None)
     network = []

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -15,27 +16,39 @@ namespace roofprof::cupti {
 
 // A kernel that reads and writes these bytes of DRAM, asks twice as many of L2 and three times as many of L1, takes
 // 1,000 ns, and does one operation for each byte that it reads.
-inline void launch(double read, double write, unsigned device = 0) {
-  FakeLaunch kernel{};
-  kernel.name = "kernel";
-  kernel.device = device;
-  kernel.duration_ns = 1000;
-  kernel.dram_read_bytes = read;
-  kernel.dram_write_bytes = write;
-  kernel.l2_bytes = 2 * (read + write);
-  kernel.l1_bytes = 3 * (read + write);
-  kernel.flops = read;
-  fake_launch(&kernel);
+inline void launch(double read, double write = 0, unsigned device = 0) {
+  fake_launch(FakeLaunch{.device = device,
+                         .duration_ns = 1000,
+                         .dram_read_bytes = read,
+                         .dram_write_bytes = write,
+                         .l2_bytes = 2 * (read + write),
+                         .l1_bytes = 3 * (read + write),
+                         .flops = read});
 }
+inline void one_kernel(LaunchMarker* /*marker*/) { launch(5); }
 
 inline std::optional<double> value(const CounterRecord& record, Counter counter) {
   return record.values[static_cast<std::size_t>(counter)];
 }
 
-inline const CounterSource& source(const CounterTrace& trace, Counter counter) {
-  static const CounterSource none{.metrics = {}, .formula = "", .missing = "(was not asked for)"};
+// Why a counter is missing.
+inline std::string missing(const CounterTrace& trace, Counter counter) {
   const auto found = std::ranges::find(trace.sources, counter, &CounterSource::counter);
-  return found != trace.sources.end() ? *found : none;
+  return found != trace.sources.end() ? found->missing : "(was not asked for)";
+}
+
+// DRAM bytes by module.
+using Bytes = std::map<LaunchId, std::optional<double>>;
+inline Bytes bytes(const CounterTrace& trace) {
+  Bytes found;
+  for (const CounterRecord& record : trace.records) found[record.range] = value(record, Counter::dram_bytes);
+  return found;
+}
+
+inline std::string all_notes(const CounterTrace& trace) {
+  std::string text;
+  for (const Note& note : trace.notes) text += note.code + ": " + note.text + '\n';
+  return text;
 }
 
 // Device 0 is current, as it is where torch has launched something; what was taken is given back afterwards.
@@ -54,6 +67,9 @@ class Counting : public WithFakes {
   }
   static void expect_nothing_left() {
     for (const char* what : {"host_object", "range_profiler", "profiler"}) EXPECT_EQ(fake_live(what), 0) << what;
+  }
+  static std::string count_message() {
+    return message_of<CollectorError>([] { count_ranges({}, one_kernel); });
   }
 
   std::optional<cuda::PrimaryContext> context_;

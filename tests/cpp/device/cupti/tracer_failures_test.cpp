@@ -1,203 +1,133 @@
-// What goes wrong, and what is left then.
+// What goes wrong with a trace, and what is left then; and collectors, of which one at a time has the device.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
-#include <optional>
+#include <filesystem>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
 
 #include "device/cupti/traced.h"
+#include "device/interface/collector.h"
+#include "device/replay/replay.h"
 
 namespace roofprof::cupti {
 namespace {
 
-class Failing : public Traced {
- protected:
-  static constexpr int kIllegalAddress = 700;  // CUDA_ERROR_ILLEGAL_ADDRESS
+constexpr int kIllegalAddress = 700;  // CUDA_ERROR_ILLEGAL_ADDRESS
 
-  // All is as before, and a trace can be made.
-  static void expect_usable(Tracer& traced) {
+using Failing = Traced;
+
+TEST_F(Failing, AStartThatFailsLeavesNothingBehind) {
+  for (const auto& [function, calls_that_work] :
+       std::vector<std::pair<const char*, int>>{{"cuptiSubscribe", 0},
+                                                {"cuptiActivityRegisterCallbacks", 0},
+                                                {"cuptiActivityEnable", 0},
+                                                {"cuptiActivityEnable", 4},
+                                                {"cuptiActivityEnable", 6},
+                                                {"cuptiGetTimestamp", 0}}) {
+    Tracer traced = tracer();
+    fake_fail(function, CUPTI_ERROR_NOT_COMPATIBLE, calls_that_work);
+    EXPECT_SAYS(std::string(function) + ": CUPTI_ERROR_NOT_COMPATIBLE",
+                message_of<CuptiError>([&] { traced.start(); }));
+    EXPECT_EQ(traced.marker(), nullptr);
     expect_nothing_left();
-    traced.start();
-    fake_kernel("afterwards", 0, 7, 10);
-    EXPECT_EQ(places(traced.stop()), (std::map<std::string, LaunchId>{{"afterwards", 0}}));
+    fake_fail(function, 0, 0);
+    expect_usable(traced);
   }
-};
-
-struct Step {
-  const char* function;
-  long long after;  // calls that work
-};
-
-class Starting : public Failing, public testing::WithParamInterface<Step> {};
-
-TEST_P(Starting, AFailureLeavesNothingBehind) {
-  Tracer traced = tracer();
-  fake_fail(GetParam().function, CUPTI_ERROR_NOT_COMPATIBLE, GetParam().after);
-  const std::string message = message_of<CuptiError>([&] { traced.start(); });
-  EXPECT_NE(message.find(std::string(GetParam().function) + ": CUPTI_ERROR_NOT_COMPATIBLE"), std::string::npos)
-      << message;
-  EXPECT_EQ(traced.marker(), nullptr);
-  fake_fail(GetParam().function, 0, 0);
-  expect_usable(traced);
 }
 
-INSTANTIATE_TEST_SUITE_P(AnyFunction, Starting,
-                         testing::Values(Step{"cuptiSubscribe", 0}, Step{"cuptiActivityRegisterCallbacks", 0},
-                                         Step{"cuptiActivityEnable", 0}, Step{"cuptiActivityEnable", 1},
-                                         Step{"cuptiActivityEnable", 4}, Step{"cuptiActivityEnable", 6},
-                                         Step{"cuptiGetTimestamp", 0}));
+TEST_F(Failing, WhatFailsLaterIsANote) {
+  for (const auto& [function, code, words] : std::vector<std::tuple<const char*, int, const char*>>{
+           {"cuptiActivityFlushAll", CUPTI_ERROR_UNKNOWN,
+            "kernels-missing: CUPTI could not hand over all of its records"},
+           {"cuptiGetTimestamp", CUPTI_ERROR_UNKNOWN, "cupti-failed: CUPTI could not tell when the trace ended"},
+           {"cuptiActivityDisable", CUPTI_ERROR_UNKNOWN, "cupti-failed: CUPTI could not end recording"},
+           {"cuptiUnsubscribe", CUPTI_ERROR_UNKNOWN, "cupti-failed: CUPTI could not end our session"},
+           {"cuCtxSynchronize", kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+           // These are not needed.
+           {"cuptiEnableCallback", CUPTI_ERROR_UNKNOWN, ""},
+           {"cuptiGetCallbackName", CUPTI_ERROR_UNKNOWN, ""},
+           {"cuptiActivityEnableRuntimeApi", CUPTI_ERROR_UNKNOWN, ""},
+           {"cuptiActivityGetNumDroppedRecords", CUPTI_ERROR_UNKNOWN, ""}}) {
+    Tracer traced = tracer();
+    const auto fail = [name = function, with = code] { fake_fail(name, with, 0); };
+    const DeviceTrace found = trace(traced, [&](LaunchMarker* marker) {
+      const Under op(marker, 3);
+      kernel();
+      fake_launch(FakeLaunch{.name = "lost", .incomplete = 1});
+      fail();
+    });
+    EXPECT_SAYS(words, all_notes(found));
+    EXPECT_EQ(found.incomplete, std::string(function) == "cuptiActivityFlushAll" ? 0 : 1);
+    fake_reset();
+    trace(traced, [](LaunchMarker*) {});  // what was left is taken away
+    expect_usable(traced);
+  }
+}
 
 TEST_F(Failing, ASecondClientIsToldApart) {
-  std::optional<OtherSubscriber> other(api());
-  setenv("NV_NSIGHT_INJECTION_PORT_BASE", "49152", 1);
   Tracer traced = tracer();
-  const std::string message = message_of<CollectorError>([&] { traced.start(); });
-  unsetenv("NV_NSIGHT_INJECTION_PORT_BASE");
-  EXPECT_NE(message.find("another profiler is at work"), std::string::npos) << message;
-  EXPECT_EQ(fake_live("subscriber"), 1) << "the other's session goes on";
-  EXPECT_EQ(fake_live("activity_kind"), 0);
-  EXPECT_EQ(fake_calls("cuptiActivityRegisterCallbacks"), 0) << "the other's callbacks stay";
-  other.reset();
-  expect_usable(traced);
-}
-
-TEST_F(Failing, ASecondTracerDoesNotDisturbTheFirst) {
-  Tracer first = tracer();
-  first.start();
-  fake_kernel("of_the_first", 0, 7, 10);
-  Tracer second = tracer();
-  EXPECT_THROW(second.start(), CollectorError);
-  fake_kernel("goes_on", 0, 7, 10);
-  EXPECT_EQ(first.stop().records.size(), 2U);
-  expect_usable(second);
-}
-
-TEST_F(Failing, OptionalFunctionsMayFail) {
-  for (const char* function : {"cuptiEnableCallback", "cuptiGetCallbackName", "cuptiActivityEnableRuntimeApi",
-                               "cuptiActivityEnableDriverApi", "cuptiActivityGetNumDroppedRecords"}) {
-    fake_fail(function, CUPTI_ERROR_NOT_INITIALIZED, 0);
+  {
+    const OtherSubscriber other;
+    setenv("NV_NSIGHT_INJECTION_PORT_BASE", "49152", 1);
+    EXPECT_SAYS("another profiler is at work", message_of<CollectorError>([&] { traced.start(); }));
+    unsetenv("NV_NSIGHT_INJECTION_PORT_BASE");
+    EXPECT_EQ(fake_live("subscriber"), 1) << "the other's session goes on";
+    EXPECT_EQ(fake_live("activity_kind"), 0);
+    EXPECT_EQ(fake_calls("cuptiActivityRegisterCallbacks"), 0) << "the other's callbacks stay";
   }
-  Tracer traced = tracer();
   expect_usable(traced);
 }
 
 TEST_F(Failing, ALibraryWithoutRecordsSaysSo) {
   use("ROOFPROF_CUPTI_LIB", fake_library("without_activity", "libcupti.so.13"));
   const Api lacking = open_api();
-  Tracer traced(lacking, [] {});
-  const std::string message = message_of<CollectorError>([&] { traced.start(); });
-  EXPECT_NE(message.find("lacks what kernel times need: cuptiActivityRegisterCallbacks"), std::string::npos) << message;
+  Tracer traced = tracer({}, lacking);
+  EXPECT_SAYS("lacks what kernel times need: cuptiActivityRegisterCallbacks, cuptiActivityEnable, ",
+              message_of<CollectorError>([&] { traced.start(); }));
 }
 
-TEST_F(Failing, ALostDeviceAtTheStartIsSaid) {
-  fake_kernel("breaks_it", 0, 7, 10);
-  fake_fail("cuCtxSynchronize", kIllegalAddress, 0);
-  Tracer traced = tracer();
-  EXPECT_THROW(traced.start(), CollectorError);
-  EXPECT_EQ(fake_calls("cuptiSubscribe"), 0);
-}
-
-// After all was enabled, the tracer waits for the devices once more.
-TEST_F(Failing, ADeviceLostWhileStartingLeavesNothingBehind) {
-  fake_kernel("makes_a_context", 0, 7, 10);
-  fake_fail("cuCtxSynchronize", kIllegalAddress, 1);
-  Tracer traced = tracer();
-  EXPECT_THROW(traced.start(), CollectorError);
-  EXPECT_EQ(fake_calls("cuptiSubscribe"), 1);
-  fake_fail("cuCtxSynchronize", 0, 0);
-  expect_usable(traced);
-}
-
-TEST_F(Failing, ALostDeviceInTheMiddleLeavesWhatThereIs) {
-  Tracer traced = tracer();
-  traced.start();
-  {
-    const Under op(traced.marker(), 3);
-    fake_kernel("before_the_loss", 0, 7, 10);
-  }
-  FakeLaunch lost{};
-  lost.name = "lost";
-  lost.incomplete = 1;
-  fake_launch(&lost);
-  fake_fail("cuCtxSynchronize", kIllegalAddress, 0);
-  const DeviceTrace trace = traced.stop();
-  EXPECT_EQ(places(trace), (std::map<std::string, LaunchId>{{"before_the_loss", 3}}));
-  EXPECT_EQ(trace.incomplete, 1);
-  ASSERT_EQ(trace.notes.size(), 1U);
-  EXPECT_NE(trace.notes[0].text.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << trace.notes[0].text;
-  EXPECT_NE(trace.notes[0].text.find("recorded until then"), std::string::npos) << trace.notes[0].text;
-  fake_fail("cuCtxSynchronize", 0, 0);
-  expect_usable(traced);
-}
-
-TEST_F(Failing, WhatFailsAtTheEndIsANote) {
-  for (const auto& [function, words] : std::map<std::string, std::string>{
-           {"cuptiActivityFlushAll", "hand over all of its records"},
-           {"cuptiGetTimestamp", "tell when the trace ended"},
-       }) {
+// Before all was enabled, and after.
+TEST_F(Failing, ADeviceLostAtTheStartLeavesNothingBehind) {
+  kernel("makes_a_context");
+  for (const int waits_that_work : {0, 1}) {
+    fake_fail("cuCtxSynchronize", kIllegalAddress, waits_that_work);
     Tracer traced = tracer();
-    traced.start();
-    fake_kernel("k", 0, 7, 10);
-    fake_fail(function.c_str(), CUPTI_ERROR_UNKNOWN, 0);
-    const DeviceTrace trace = traced.stop();
-    EXPECT_NE(all_notes(trace).find(words), std::string::npos) << all_notes(trace);
-    fake_fail(function.c_str(), 0, 0);
-    api().cuptiActivityFlushAll(1);
-    expect_usable(traced);
+    EXPECT_THROW(traced.start(), CollectorError);
+    EXPECT_EQ(fake_calls("cuptiSubscribe"), waits_that_work);
+    fake_fail("cuCtxSynchronize", 0, 0);
   }
-}
-
-TEST_F(Failing, WhatCannotBeSwitchedOffIsSaidAndTheRestIs) {
   Tracer traced = tracer();
-  traced.start();
-  fake_fail("cuptiActivityDisable", CUPTI_ERROR_UNKNOWN, 0);
-  EXPECT_NE(all_notes(traced.stop()).find("CUPTI could not end recording"), std::string::npos);
-  EXPECT_EQ(fake_live("subscriber"), 0);
-  fake_fail("cuptiActivityDisable", 0, 0);
-  traced.start();
-  traced.stop();
   expect_usable(traced);
 }
 
 TEST_F(Failing, RefusedIdsAreSaidAndTheirPopsLeftOut) {
-  std::optional<OtherSubscriber> other(api());
+  const auto other = std::make_unique<OtherSubscriber>();
   Tracer traced = tracer();
-  traced.start();
-  LaunchMarker* marker = traced.marker();
-  const Under module(marker, 7, LaunchLevel::module);
-  fake_fail("cuptiActivityPushExternalCorrelationId", CUPTI_ERROR_UNKNOWN, 0);
-  marker->push(8, LaunchLevel::op);
-  fake_fail("cuptiActivityPushExternalCorrelationId", 0, 0);
-  marker->pop(LaunchLevel::op);
-  fake_kernel("in_module", 0, 7, 10);
-  const DeviceTrace trace = traced.stop();
-  EXPECT_EQ(only(trace).launch, 7U) << "the module's own id was not popped";
-  EXPECT_NE(all_notes(trace).find("1 launch ids were refused"), std::string::npos) << all_notes(trace);
-  other.reset();
-}
-
-TEST_F(Failing, ATracerThatGoesEndsItsTrace) {
-  {
-    Tracer traced = tracer();
-    traced.start();
-    fake_kernel("never_asked_for", 0, 7, 10);
-  }
-  Tracer next = tracer();
-  expect_usable(next);
+  const DeviceTrace found = trace(traced, [](LaunchMarker* marker) {
+    const Under module(marker, 7, LaunchLevel::module);
+    fake_fail("cuptiActivityPushExternalCorrelationId", CUPTI_ERROR_UNKNOWN, 0);
+    marker->push(8, LaunchLevel::op);
+    fake_fail("cuptiActivityPushExternalCorrelationId", 0, 0);
+    marker->pop(LaunchLevel::op);
+    kernel();
+  });
+  EXPECT_EQ(places(found), (Places{{"k", 7}})) << "the module's own id was not popped";
+  EXPECT_SAYS("1 launch ids were refused", all_notes(found));
 }
 
 // CUPTI gives back what it holds when a process ends, be it in the middle of a trace.
 TEST_F(Failing, AProcessMayEndInTheMiddle) {
   const auto end_in_the_middle = [] {
-    {
-      Tracer before = tracer();  // the library is loaded, and what it keeps goes after the handler below
-      before.start();
-      before.stop();
-    }
+    Tracer before = tracer();  // the library is loaded, and what it keeps goes after the handler below
+    trace(before, [](LaunchMarker*) {});
     std::atexit([] { api().cuptiActivityFlushAll(1); });
     static auto* traced = new Tracer(tracer());
     traced->start();
     traced->marker()->push(3, LaunchLevel::op);
-    fake_kernel("k", 0, 7, 10);
+    kernel();
     std::exit(0);
   };
   EXPECT_EXIT(end_in_the_middle(), testing::ExitedWithCode(0), "");
@@ -207,10 +137,80 @@ TEST_F(Failing, OutOfTurnIsRefused) {
   Tracer traced = tracer();
   EXPECT_THROW(traced.stop(), CollectorError);
   traced.start();
+  kernel("one");
   EXPECT_THROW(traced.start(), CollectorError);
-  fake_kernel("goes_on", 0, 7, 10);
-  EXPECT_EQ(traced.stop().records.size(), 1U);
+  EXPECT_THROW(tracer().start(), CollectorError);  // another tracer
+  kernel("two");
+  EXPECT_EQ(traced.stop().records.size(), 2U);
   EXPECT_THROW(traced.stop(), CollectorError);
+  {
+    tracer().start();
+  }  // one that goes ends its trace
+  expect_usable(traced);
+}
+
+// ---- as the profiler uses it
+
+using Collecting = Traced;
+
+void axpy(LaunchMarker* marker) {
+  const FakeLaunch launch{.name = "_Z4axpyPf", .duration_ns = 700, .dram_read_bytes = 4096, .dram_write_bytes = 1024};
+  if (marker != nullptr) marker->push(3, LaunchLevel::op);
+  fake_launch(launch);
+  if (marker != nullptr) marker->pop(LaunchLevel::op);
+}
+
+TEST_F(Collecting, TimesAndCountersOfOneDeviceAreRecordedOnRequest) {
+  EXPECT_EQ(make_collector("cpu"), nullptr);
+  EXPECT_EQ(fake_calls("cupti*"), 0);
+  const std::string path = testing::TempDir() + "/roofprof_collector_" + std::to_string(getpid()) + ".json";
+  setenv("ROOFPROF_RECORD_DEVICE", path.c_str(), 1);
+  const auto collector = make_collector("cuda:0");
+  unsetenv("ROOFPROF_RECORD_DEVICE");
+  EXPECT_TRUE(collector->simulated());
+  EXPECT_FALSE(collector->by_host_clock() || collector->can_forget());
+  axpy(nullptr);
+  EXPECT_EQ(collector->marker(), nullptr);
+  collector->start_tracing();
+  axpy(collector->marker());
+  RecordedData expected;
+  expected.traces.push_back(collector->stop_tracing());
+  EXPECT_EQ(places(expected.traces[0]), (Places{{"axpy(float*)", 3}}));
+  EXPECT_EQ(expected.traces[0].records[0].end_ns - expected.traces[0].records[0].start_ns, 700);
+  expected.counters.push_back(collector->count({.expected_launches = 1}, axpy));
+  ASSERT_EQ(expected.counters[0].records.size(), 1U);
+  EXPECT_EQ(expected.counters[0].records[0].values[static_cast<std::size_t>(Counter::dram_bytes)], 5120.0);
+  EXPECT_EQ(read_recorded_file(path), expected);
+  std::filesystem::remove(path);
+}
+
+TEST_F(Collecting, OneAtATimeAndUsableAfterAFailure) {
+  const auto first = make_collector("cuda:0");
+  const auto second = make_collector("cuda:0");
+  axpy(nullptr);
+  const auto refused = [](auto&& call) {
+    EXPECT_SAYS("another measurement of roofprof's is under way", message_of<CollectorError>(call));
+  };
+  first->start_tracing();
+  refused([&] { second->start_tracing(); });
+  refused([&] { first->count({}, axpy); });
+  axpy(nullptr);
+  EXPECT_EQ(first->stop_tracing().records.size(), 1U);
+  first->count({}, [&](LaunchMarker* marker) {
+    axpy(marker);
+    refused([&] { second->start_tracing(); });
+    refused([&] { first->count({}, axpy); });
+  });
+
+  fake_fail("cuptiActivityEnable", CUPTI_ERROR_NOT_COMPATIBLE, 2);
+  EXPECT_THROW(first->start_tracing(), CollectorError);
+  fake_fail("cuptiActivityEnable", 0, 0);
+  EXPECT_THROW(first->count({}, [](LaunchMarker*) { throw std::domain_error("the user's"); }), std::domain_error);
+  EXPECT_THROW(first->stop_tracing(), CollectorError);
+  make_collector("cuda:0")->start_tracing();  // one that goes gives the device back
+  second->start_tracing();
+  axpy(nullptr);
+  EXPECT_EQ(second->stop_tracing().records.size(), 1U);
 }
 
 }  // namespace
