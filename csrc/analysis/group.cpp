@@ -35,7 +35,7 @@ constexpr std::array<Key, 6> kKeys = {{
     {"scope", &GroupRow::scope, false,
      [](const Profile& d, const OpBucket& b) { return path_of_region(d, b.owner.region); }},
     {"dtype", &GroupRow::dtype, true, [](const Profile&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
-    {"shapes", &GroupRow::shapes, true, [](const Profile&, const OpBucket& b) { return b.shapes; }},
+    {"shapes", &GroupRow::shapes, true, [](const Profile&, const OpBucket& b) { return shapes_text(b.shapes); }},
 }};
 
 const Key& key_named(const std::string& name) {

@@ -12,6 +12,7 @@
 #include "core/crossings.h"
 #include "core/ids.h"
 #include "core/reuse.h"
+#include "core/shapes.h"
 #include "roofprof/dtype.h"
 #include "roofprof/work.h"
 
@@ -98,7 +99,7 @@ struct OpBucket {
   std::string op;  // qualified name without overload: "aten::conv2d"
   Owner owner;
   DType dtype = DType::other;  // compute dtype: the first tensor input's
-  std::string shapes;  // "1x3x224x224, 64x3x7x7"; "other shapes" where distinct ones were too many to keep apart
+  OpShapes shapes;
   bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
   Work work;                            // of all calls together

@@ -92,6 +92,10 @@ inline constexpr auto names_of_enum<NoteLevel> = kNoteLevelNames;
 template <>
 inline constexpr auto names_of_enum<Confidence> = kConfidenceNames;
 template <>
+inline constexpr auto names_of_enum<LaunchMode> = kLaunchModeNames;
+template <>
+inline constexpr auto names_of_enum<Parallel> = kParallelNames;
+template <>
 inline constexpr auto names_of_enum<MemoryCategory> = kMemoryCategoryNames;
 
 // The names of the elements of an array that has a name for each, and the noun for one of them.

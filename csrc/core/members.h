@@ -90,6 +90,12 @@ ROOFPROF_MEMBERS(ModuleOverRanks, ALWAYS(module, time))
 ROOFPROF_MEMBERS(KeptReport, ALWAYS(rank), visit("json", &Self::report, Written::always))
 ROOFPROF_MEMBERS(MergedRanks, ALWAYS(ranks), UNLESS_DEFAULT(missing, total), ALWAYS(modules), UNLESS_DEFAULT(kept))
 
+// ---- of another device
+
+ROOFPROF_MEMBERS(Predicted, ALWAYS(mode),
+                 UNLESS_DEFAULT(precision, batch, counted_under_autocast, autocast, channels_last, host_seconds,
+                                bandwidth, peak, ranks, parallel))
+
 // ---- roofs
 
 ROOFPROF_MEMBERS(Provenance, ALWAYS(source, method, date, spread))
@@ -167,8 +173,8 @@ inline constexpr auto counters =
     part_of<DeviceCounters>([](auto member) { return device(within(&DeviceWork::counters, member)); });
 }  // namespace parts
 
-// The keys that say where a profile's figures come from: texts, empty where it is of another kind, and a struct that is
-// left out there. `Profile` is const where they are written.
+// The keys that say where a profile's figures come from: texts, empty where it is of another kind, and structs that are
+// left out there. `Profile` is const where they are written. clang 14 needs the guides.
 template <class Told>
 struct TextKey {
   Told& told;  // an optional struct of one text
@@ -190,26 +196,18 @@ inline void set_kind(Origin& origin, std::variant<OneRun, Predicted, MergedRanks
   }
   origin.kind = std::move(kind);
 }
-template <class Origin>
-struct PredictionKey {
+template <class Struct, class Origin>
+struct KindKey {
   Origin& origin;
-  std::string text() const { return origin.predicted() == nullptr ? "" : words_of(*origin.predicted()); }
-  void set(const std::string& text) const { set_kind(origin, options_in_words(text)); }
-  bool operator==(const PredictionKey& other) const { return text() == other.text(); }
-};
-template <class Origin>
-PredictionKey(Origin&) -> PredictionKey<Origin>;
-template <class Origin>
-struct MergedKey {
-  Origin& origin;
-  const MergedRanks* merged() const { return origin.merged(); }
-  void set(MergedRanks merged) const { set_kind(origin, std::move(merged)); }
-  bool operator==(const MergedKey& other) const {
-    return merged() == nullptr || other.merged() == nullptr ? merged() == other.merged() : *merged() == *other.merged();
+  const Struct* get() const { return std::get_if<Struct>(&origin.kind); }
+  void set(Struct of_kind) const { set_kind(origin, std::move(of_kind)); }
+  bool operator==(const KindKey& other) const {
+    return get() == nullptr || other.get() == nullptr ? get() == other.get() : *get() == *other.get();
   }
 };
-template <class Origin>
-MergedKey(Origin&) -> MergedKey<Origin>;
+template <class Struct>
+inline constexpr auto kKindKey =
+    [](auto& profile) { return KindKey<Struct, std::remove_reference_t<decltype((profile.origin))>>{profile.origin}; };
 // Times are those of a device's kernels.
 template <class Part>
 struct DeviceKey {
@@ -225,38 +223,39 @@ DeviceKey(Part&) -> DeviceKey<Part>;
 
 inline constexpr auto kWithinKey = [](auto& profile) { return TextKey{profile.origin.part}; };
 inline constexpr auto kImportedKey = [](auto& profile) { return TextKey{profile.origin.imported}; };
-inline constexpr auto kPredictionKey = [](auto& profile) { return PredictionKey{profile.origin}; };
-inline constexpr auto kMergedKey = [](auto& profile) { return MergedKey{profile.origin}; };
 inline constexpr auto kDeviceKey = [](auto& profile) { return DeviceKey{profile.device}; };
 // All of it or nothing.
 inline constexpr auto kCommsKey = in_maybe(&Profile::comms, std::identity());
 
-ROOFPROF_MEMBERS(
-    Profile, OF(parts::run, always, model, device), visit("scope", parts::run(&RunInfo::mode), Written::always),
-    visit("within", kWithinKey, Written::unless_default), visit("imported", kImportedKey, Written::unless_default),
-    visit("prediction", kPredictionKey, Written::unless_default), OF(parts::run, always, partial),
-    OF(parts::run, unless_default, bypass_sought), OF(parts::times, unless_default, common_error),
-    OF(parts::counts, unless_default, crossings_known), visit("device_timed", kDeviceKey, Written::always),
-    OF(parts::timeline, always, busy_ns),
-    OF(parts::timeline, unless_default, idle_before_ns, idle_after_ns, idle_basis, observing_ns),
-    OF(parts::device, always, compute_capability),
-    visit("peak_memory", parts::memory(&CountedMemory::peak_bytes), Written::unless_default),
-    visit("collectives", kCommsKey, Written::unless_default), visit("merged", kMergedKey, Written::unless_default),
-    visit("counter_ranges", parts::counters(&DeviceCounters::ranges), Written::always),
-    visit("counter_passes", parts::counters(&DeviceCounters::passes), Written::always),
-    OF(parts::run, always, environment), visit("ceilings", &Self::roofs, Written::always), OF(parts::run, always, runs),
-    OF(parts::counts, always, unobserved), OF(parts::device, always, dropped_records, unattributed_kernels),
-    ALWAYS(notes), visit("region_paths", parts::tree(&Tree::regions), Written::unless_default),
-    OF(parts::run, unless_default, token_calls), OF(parts::tree, always, modules), OF(parts::counts, always, ops),
-    visit("times", parts::times(&Times::modules), Written::always),
-    visit("kernel_buckets", parts::device(&DeviceWork::kernels), Written::always),
-    OF(parts::times, unless_default, compiled_kernels),
-    visit("device_times", parts::timeline(&DeviceTimeline::modules), Written::always),
-    visit("module_counters", parts::counters(&DeviceCounters::modules), Written::always),
-    visit("counters", parts::counters(&DeviceCounters::sources), Written::always),
-    visit("alive_at_peak", parts::memory(&CountedMemory::alive), Written::unless_default),
-    visit("memory_timeline", parts::memory(&CountedMemory::timeline), Written::unless_default),
-    OF(parts::times, unless_default, events))
+ROOFPROF_MEMBERS(Profile, OF(parts::run, always, model, device),
+                 visit("scope", parts::run(&RunInfo::mode), Written::always),
+                 visit("within", kWithinKey, Written::unless_default),
+                 visit("imported", kImportedKey, Written::unless_default),
+                 visit("prediction", kKindKey<Predicted>, Written::unless_default), OF(parts::run, always, partial),
+                 OF(parts::run, unless_default, bypass_sought), OF(parts::times, unless_default, common_error),
+                 OF(parts::counts, unless_default, crossings_known), visit("device_timed", kDeviceKey, Written::always),
+                 OF(parts::timeline, always, busy_ns),
+                 OF(parts::timeline, unless_default, idle_before_ns, idle_after_ns, idle_basis, observing_ns),
+                 OF(parts::device, always, compute_capability),
+                 visit("peak_memory", parts::memory(&CountedMemory::peak_bytes), Written::unless_default),
+                 visit("collectives", kCommsKey, Written::unless_default),
+                 visit("merged", kKindKey<MergedRanks>, Written::unless_default),
+                 visit("counter_ranges", parts::counters(&DeviceCounters::ranges), Written::always),
+                 visit("counter_passes", parts::counters(&DeviceCounters::passes), Written::always),
+                 OF(parts::run, always, environment), visit("ceilings", &Self::roofs, Written::always),
+                 OF(parts::run, always, runs), OF(parts::counts, always, unobserved),
+                 OF(parts::device, always, dropped_records, unattributed_kernels), ALWAYS(notes),
+                 visit("region_paths", parts::tree(&Tree::regions), Written::unless_default),
+                 OF(parts::run, unless_default, token_calls), OF(parts::tree, always, modules),
+                 OF(parts::counts, always, ops), visit("times", parts::times(&Times::modules), Written::always),
+                 visit("kernel_buckets", parts::device(&DeviceWork::kernels), Written::always),
+                 OF(parts::times, unless_default, compiled_kernels),
+                 visit("device_times", parts::timeline(&DeviceTimeline::modules), Written::always),
+                 visit("module_counters", parts::counters(&DeviceCounters::modules), Written::always),
+                 visit("counters", parts::counters(&DeviceCounters::sources), Written::always),
+                 visit("alive_at_peak", parts::memory(&CountedMemory::alive), Written::unless_default),
+                 visit("memory_timeline", parts::memory(&CountedMemory::timeline), Written::unless_default),
+                 OF(parts::times, unless_default, events))
 
 // ---- what is derived from it, and written in the same form for every other reader
 

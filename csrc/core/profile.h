@@ -19,7 +19,7 @@
 namespace roofprof {
 
 // The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
-inline constexpr std::int64_t kReportSchemaVersion = 5;
+inline constexpr std::int64_t kReportSchemaVersion = 6;
 
 // A part that a profile may lack. Whoever reads one that is not there finds it empty; whoever writes makes it first.
 template <class Part>

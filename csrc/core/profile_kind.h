@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -56,8 +55,6 @@ struct Predicted {
 
 // Returns the options in words: "in fp16, batch 8"; "as it was counted" where there are none.
 std::string words_of(const Predicted& options);
-// Returns the options that have these words. Throws std::invalid_argument where none have.
-Predicted options_in_words(std::string_view words);
 
 // A module's time over the ranks that have it, or the total's.
 struct TimeOverRanks {

@@ -4,11 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "core/phrases.h"
+#include "core/shapes.h"
 #include "kineto/recorded_arguments.h"
 
 namespace roofprof::kineto {
@@ -27,41 +26,35 @@ std::vector<std::vector<std::int32_t>> calls_inside(const std::vector<ModuleCall
 
 std::string name_of(const Module& module) { return module.path.empty() ? "the model" : module.path; }
 
-std::string text_of(const std::vector<std::int64_t>& sizes) {
-  std::string text;
-  for (const auto size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text;
-}
-
-// Scalars are left out.
-std::vector<std::string> texts_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+std::vector<std::string> texts_of(const std::vector<Shape>& shapes) {
   std::vector<std::string> texts;
-  for (const auto& sizes : shapes) {
-    if (!sizes.empty()) texts.push_back(text_of(sizes));
-  }
+  for (const auto& shape : shapes) texts.push_back(shape_text(shape));
   return texts;
 }
 
-// Returns "16x32" for "32x16": the size that a product reads of a transposed parameter.
-std::string transposed(const std::string& sizes) {
-  const auto cross = sizes.find('x');
-  if (cross == sizes.npos || sizes.find('x', cross + 1) != sizes.npos) return sizes;
-  return sizes.substr(cross + 1) + "x" + sizes.substr(0, cross);
+std::vector<Shape> without_scalars(std::vector<Shape> shapes) {
+  std::erase_if(shapes, [](const auto& shape) { return shape.empty(); });
+  return shapes;
+}
+
+// Returns the sizes that a product reads of a transposed parameter.
+Shape transposed(Shape sizes) {
+  if (sizes.size() == 2) std::swap(sizes[0], sizes[1]);
+  return sizes;
 }
 
 // Returns whether the sizes differ in more than the first one.
-bool differ_behind_first(const std::string& a, const std::string& b) {
-  const auto behind = [](const std::string& sizes) {
-    const auto cross = sizes.find('x');
-    return cross == sizes.npos ? std::string() : sizes.substr(cross);
-  };
-  return behind(a) != behind(b);
+bool differ_behind_first(Shape a, Shape b) {
+  for (auto* sizes : {&a, &b}) {
+    if (!sizes->empty()) sizes->erase(sizes->begin());
+  }
+  return a != b;
 }
 
 // Returns the tensors that a recorded call takes.
 struct Taken {
   bool all_known = false;  // the trace has the sizes of all of them
-  std::vector<std::string> sizes;
+  std::vector<Shape> sizes;
 };
 
 Taken taken_by(const RecordedCall& call) {
@@ -71,7 +64,7 @@ Taken taken_by(const RecordedCall& call) {
   for (const auto& argument : arguments_of(call)) {
     const bool is_list = argument.kind == RecordedArgument::Kind::tensor_list;
     taken.all_known = taken.all_known && !(is_list && argument.tensors.empty());
-    for (const auto& tensor : argument.tensors) taken.sizes.push_back(text_of(tensor.sizes));
+    for (const auto& tensor : argument.tensors) taken.sizes.push_back(tensor.sizes);
   }
   return taken;
 }
@@ -85,7 +78,7 @@ class Comparison {
         taken_(recorded.size()),
         in_trace_(calls_inside(trace.calls)),
         in_model_(calls_inside(model.calls)),
-        inputs_(texts_of(model.modules[kModel].input_shapes)) {}
+        inputs_(without_scalars(model.modules[kModel].input_shapes)) {}
 
   std::variant<Alignment, std::string> run() {
     if (model_.calls.empty()) return "the model called no module";
@@ -175,15 +168,19 @@ class Comparison {
   // Returns whether ops of the call, or of calls inside it, take tensors of the sizes of each of the model's inputs.
   bool has_inputs_of_model(std::int32_t root) {
     if (inputs_.empty()) return false;
-    std::set<std::string_view> sizes;
+    std::vector<bool> found(inputs_.size());
     std::vector<std::int32_t> pending = {root};
     while (!pending.empty()) {
       const auto call = pending.back();
       pending.pop_back();
-      for (const auto op : trace_.calls[at(call)].ops) sizes.insert(taken(op).sizes.begin(), taken(op).sizes.end());
+      for (const auto op : trace_.calls[at(call)].ops) {
+        for (std::size_t i = 0; i < inputs_.size(); ++i) {
+          found[i] = found[i] || std::ranges::find(taken(op).sizes, inputs_[i]) != taken(op).sizes.end();
+        }
+      }
       pending.insert(pending.end(), in_trace_[at(call)].begin(), in_trace_[at(call)].end());
     }
-    return std::ranges::all_of(inputs_, [&](const auto& input) { return sizes.contains(input); });
+    return std::ranges::find(found, false) == found.end();
   }
 
   // Compares the calls inside of `root` with those of the model. Returns the first difference; empty if they fit.
@@ -226,7 +223,7 @@ class Comparison {
   std::string difference_of_sizes(std::int32_t call, ModuleId place) {
     const auto reads = model_.reads.find(first_place(place));
     if (reads == model_.reads.end()) return {};
-    std::vector<std::string> sizes;
+    std::vector<Shape> sizes;
     for (const auto op : trace_.calls[at(call)].ops) {
       if (!taken(op).all_known) return {};
       for (const auto& one : taken(op).sizes) {
@@ -239,24 +236,25 @@ class Comparison {
     for (const auto& parameter : reads->second.parameters) {
       if (std::ranges::find(sizes, parameter) != sizes.end()) continue;
       if (std::ranges::find(sizes, transposed(parameter)) != sizes.end()) continue;
-      return name_of(module) + " (" + module.type + ") has a parameter of " + parameter +
-             " in the model, and the ops of " + where() + " take none, but " + listed(sizes, kSizesNamed);
+      return name_of(module) + " (" + module.type + ") has a parameter of " + shape_text(parameter) +
+             " in the model, and the ops of " + where() + " take none, but " + listed(texts_of(sizes), kSizesNamed);
     }
     const auto& expected = reads->second.taken;
     for (const auto op : trace_.calls[at(call)].ops) {
       if (expected.empty() || recorded_[at(op)].op != reads->second.op) continue;
       const auto& there = taken(op).sizes;
-      const bool fits = std::ranges::equal(
-          expected, there, [](const auto& one, const auto& other) { return one.empty() || one == other; });
+      const bool fits =
+          std::ranges::equal(expected, there, [](const auto& one, const auto& other) { return !one || *one == other; });
       const auto& of_call = reads->second.of_call;
       const bool like_inputs =
           !fits || !has_inputs_ || std::ranges::equal(of_call, there, std::not_fn(differ_behind_first));
       if (fits && like_inputs) continue;
       std::vector<std::string> shown_sizes;
-      for (const auto& one : expected) shown_sizes.push_back(one.empty() ? "any" : one);
+      for (const auto& one : expected) shown_sizes.push_back(one ? shape_text(*one) : "any");
       return name_of(module) + " (" + module.type + ") calls " + reads->second.op + " of " +
-             listed(fits ? of_call : shown_sizes) + " in the model, and " + where() + " of " + listed(there) +
-             (fits ? ", though both got inputs of " + listed(inputs_, kSizesNamed) : "");
+             listed(fits ? texts_of(of_call) : shown_sizes) + " in the model, and " + where() + " of " +
+             listed(texts_of(there)) +
+             (fits ? ", though both got inputs of " + listed(texts_of(inputs_), kSizesNamed) : "");
     }
     return {};
   }
@@ -267,8 +265,8 @@ class Comparison {
   std::vector<std::optional<Taken>> taken_;  // by recorded call
   std::vector<std::vector<std::int32_t>> in_trace_;
   std::vector<std::vector<std::int32_t>> in_model_;
-  const std::vector<std::string> inputs_;  // sizes of the tensors that the model was called with, scalars left out
-  bool has_inputs_ = false;  // the trace's call that is compared got tensors of the sizes of the model's inputs
+  const std::vector<Shape> inputs_;  // sizes of the tensors that the model was called with, scalars left out
+  bool has_inputs_ = false;          // the trace's call that is compared got tensors of the sizes of the model's inputs
 };
 
 }  // namespace

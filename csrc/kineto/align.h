@@ -3,12 +3,14 @@
 // the names of the model's attributes.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
 #include "core/profile.h"
+#include "core/shapes.h"
 #include "kineto/trace.h"
 
 namespace roofprof::kineto {
@@ -20,14 +22,14 @@ struct ModuleCall {
   std::vector<std::int32_t> ops;  // in a trace: the ops that no module inside called, as indices into `recorded`
 };
 
-// Sizes ("32x16") of the parameters that a module's ops read when the module is called.
+// Sizes of the parameters that a module's ops read when the module is called.
 struct ModuleReads {
-  std::vector<std::string> parameters;
-  // Set for a module that does all its work in calls of one operator: the operator, and the sizes that it takes ("":
-  // any).
+  std::vector<Shape> parameters;
+  // Set for a module that does all its work in calls of one operator: the operator, and the sizes that it takes
+  // (nothing: any).
   std::string op;
-  std::vector<std::string> taken;
-  std::vector<std::string> of_call = {};  // the same sizes, with those of the inputs that are no parameters
+  std::vector<std::optional<Shape>> taken;
+  std::vector<Shape> of_call = {};  // the same sizes, with those of the inputs that are no parameters
 };
 
 // The model that was recorded, and the calls of one forward.

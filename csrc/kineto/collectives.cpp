@@ -235,8 +235,8 @@ ops::Costed CollectiveCosts::cost_of(const RecordedCall& call) {
   cost.costed = true;
   cost.dtype = element->dtype;
   if (cost.shapes.empty() && *kind != CollectiveKind::barrier) {
-    cost.shapes = std::to_string(message.out);
-    if (message.in != message.out) cost.shapes += ", " + std::to_string(message.in);
+    cost.shapes.tensors = {{message.out}};
+    if (message.in != message.out) cost.shapes.tensors.push_back({message.in});
   }
   return cost;
 }

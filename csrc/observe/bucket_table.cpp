@@ -86,7 +86,7 @@ BucketTable::Index BucketTable::add(const BucketKey& key, std::uint64_t inputs, 
     bucket.cost = costed;
     bucket.per_call = shared;
     bucket.inputs = shared ? kAnyInputs : inputs;
-    if (shared && !costed.shapes.empty()) bucket.cost.shapes = "other shapes";
+    if (shared && !costed.shapes.empty()) bucket.cost.shapes = {.tensors = {}, .others = true};
     index = insert(std::move(bucket));
   }
   auto& bucket = buckets_[index];

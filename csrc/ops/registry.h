@@ -21,7 +21,7 @@ struct Costed {
   bool costed = false;
   Work work;
   DType dtype = DType::other;
-  std::string shapes;
+  OpShapes shapes;
   bool channels_first = false;  // of a convolution or pooling: it gets images, and none of them is channels_last
   std::string failure;          // why the cost could not be computed; empty: it could, or there is none
 };

@@ -32,34 +32,25 @@ namespace {
 // The path of a module, and the index of the call around it.
 using Call = std::pair<std::string, std::int32_t>;
 
-// Maps a module's path to the sizes of its own parameters ("32x16"), and to whether a call reads all of them.
-using Parameters = std::map<std::string, std::pair<std::vector<std::string>, bool>>;
+// Maps a module's path to the sizes of its own parameters, and to whether a call reads all of them.
+using Parameters = std::map<std::string, std::pair<std::vector<Shape>, bool>>;
 
-std::vector<std::string> items_of(std::string_view list) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const auto comma = std::min(list.find(", ", begin), list.size());
-    items.emplace_back(list.substr(begin, comma - begin));
-    begin = comma + 2;
-  }
-  return items;
-}
-
-// Returns the sizes that a call takes, with "" for the inputs that are not parameters; these come first.
-std::vector<std::string> parameters_in(std::vector<std::string> sizes, std::vector<std::string> parameters) {
-  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    const auto known = std::ranges::find(parameters, *size);
+// Returns the sizes that a call takes, without those of the inputs that are not parameters; these come first.
+std::vector<std::optional<Shape>> parameters_in(const std::vector<Shape>& sizes, std::vector<Shape> parameters) {
+  std::vector<std::optional<Shape>> taken(sizes.begin(), sizes.end());
+  for (auto size = taken.rbegin(); size != taken.rend(); ++size) {
+    const auto known = std::ranges::find(parameters, **size);
     if (known == parameters.end()) {
-      size->clear();
+      size->reset();
     } else {
       parameters.erase(known);
     }
   }
-  return sizes;
+  return taken;
 }
 
 std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const Profile& counted, const Parameters& parameters) {
-  std::unordered_map<ModuleId, std::set<std::pair<std::string, std::string>>> ops;  // names and sizes
+  std::unordered_map<ModuleId, std::set<std::pair<std::string, OpShapes>>> ops;
   const auto first_place = [&](ModuleId id) {
     const auto first = counted.tree.modules[index_of(id)].same_as;
     return first < 0 ? id : first;
@@ -73,18 +64,18 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const Profile& counte
     const auto own = parameters.find(counted.tree.modules[index_of(id)].path);
     if (own == parameters.end()) continue;
     const auto& [sizes, all_read] = own->second;
-    std::set<std::string> taken;
+    std::set<Shape> taken;
     for (const auto& [op, shapes] : calls) {
-      for (auto& size : items_of(shapes)) taken.insert(std::move(size));
+      taken.insert(shapes.tensors.begin(), shapes.tensors.end());
     }
     auto& known = reads[id];
     for (const auto& size : sizes) {
       if (all_read || taken.contains(size)) known.parameters.push_back(size);
     }
     const auto& [op, shapes] = *calls.begin();
-    if (!all_read || calls.size() > 1 || shapes.ends_with("...")) continue;  // long texts are cut off
+    if (!all_read || calls.size() > 1 || shapes.others) continue;
     known.op = op;
-    known.of_call = items_of(shapes);
+    known.of_call = shapes.tensors;
     known.taken = parameters_in(known.of_call, sizes);
   }
   return reads;

@@ -14,6 +14,7 @@
 #include "analysis/closest.h"
 #include "analysis/whole/analysis.h"
 #include "core/fields.h"
+#include "core/shapes.h"
 #include "report/document.h"
 #include "report/tables.h"
 #include "report/units.h"
@@ -53,7 +54,7 @@ Value value_of(const Field& field) {
     return {std::nullopt, field ? "yes" : "no"};
   } else if constexpr (std::is_same_v<Field, std::array<std::int64_t, kDTypeCount>>) {
     return {std::nullopt, by_dtype_text(field)};
-  } else if constexpr (std::is_same_v<Field, std::vector<std::vector<std::int64_t>>>) {
+  } else if constexpr (std::is_same_v<Field, std::vector<Shape>>) {
     return {std::nullopt, shapes_text(field)};
   } else if constexpr (std::is_same_v<Field, std::array<std::int32_t, 3>>) {
     return {std::nullopt, blocks_text(field)};

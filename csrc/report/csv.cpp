@@ -9,6 +9,7 @@
 #include "core/json/file.h"
 #include "core/json/writer.h"
 #include "core/profile.h"
+#include "core/shapes.h"
 #include "report/rows_by.h"
 #include "report/units.h"
 
@@ -43,7 +44,7 @@ std::string cell(double value) {
 std::string cell(const std::array<std::int32_t, 3>& blocks) { return blocks_text(blocks); }
 std::string cell(const Bound& bound) { return cell(to_string(bound)); }
 std::string cell(const std::array<std::int64_t, kDTypeCount>& counts) { return by_dtype_text(counts); }
-std::string cell(const std::vector<std::vector<std::int64_t>>& shapes) { return quoted(shapes_text(shapes)); }
+std::string cell(const std::vector<Shape>& shapes) { return quoted(shapes_text(shapes)); }
 template <class Value>
 std::string cell(const std::optional<Value>& value) {
   return value ? cell(*value) : std::string();

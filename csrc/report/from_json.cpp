@@ -22,6 +22,9 @@ struct OtherFile : std::runtime_error {
   explicit OtherFile(std::string_view kind) : runtime_error("not a roofprof report, but " + std::string(kind)) {}
 };
 
+// It has the shapes of ops as texts, and the options of a prediction in words, which are not read.
+constexpr std::string_view kEarlierVersion = "5";
+
 constexpr std::string_view kTrace = "a trace: `roofprof import` makes a report of it";
 
 // Throws OtherFile where the first bytes say that it is none.
@@ -88,7 +91,8 @@ Report Report::from_json_text(std::string_view text) {
   check_begin(text);
   try {
     version = version_of(text);
-    if (version == std::to_string(kReportSchemaVersion)) return make_report(read_data(text), {});
+    if (version == std::to_string(kReportSchemaVersion) || version == kEarlierVersion)
+      return make_report(read_data(text), {});
   } catch (const JsonError& error) {
     throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
   } catch (const std::logic_error& error) {  // what was read does not fit together

@@ -114,8 +114,8 @@ std::string Report::to_json() const {
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }
-      if constexpr (json_detail::HasMerged<std::remove_cvref_t<decltype(value)>>) {
-        if (value.merged() == nullptr) return;  // of one process
+      if constexpr (json_detail::HasKind<std::remove_cvref_t<decltype(value)>>) {
+        if (value.get() == nullptr) return;
       }
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, CollectiveData>) {
         if (value == CollectiveData{}) return;

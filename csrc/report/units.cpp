@@ -76,15 +76,6 @@ std::string by_dtype_text(const std::array<std::int64_t, kDTypeCount>& counts) {
   return text;
 }
 
-std::string shapes_text(const std::vector<std::vector<std::int64_t>>& shapes) {
-  std::string text;
-  for (const auto& shape : shapes) {
-    if (!text.empty()) text += ", ";
-    text += shape.empty() ? "()" : fmt::format("{}", fmt::join(shape, "x"));
-  }
-  return text;
-}
-
 std::string blocks_text(const std::array<std::int32_t, 3>& blocks) {
   if (blocks == std::array<std::int32_t, 3>{}) return "";
   return fmt::format("{}", fmt::join(blocks, "x"));

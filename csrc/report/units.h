@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "roofprof/dtype.h"
 
@@ -26,8 +25,6 @@ std::string human_percent(double percent);
 
 // "fp32=8000 int64=12"; empty where all are zero.
 std::string by_dtype_text(const std::array<std::int64_t, kDTypeCount>& counts);
-// "1x3x224x224, 64"; a scalar's shape is "()".
-std::string shapes_text(const std::vector<std::vector<std::int64_t>>& shapes);
 // "128x8x1"; empty where nothing was launched in blocks (a copy).
 std::string blocks_text(const std::array<std::int32_t, 3>& blocks);
 

@@ -182,8 +182,8 @@ void names_of_values() {
   use(Confidence::high, Confidence::low, Confidence::medium);
 }
 void names_of_functions(Report report, const Ceilings& roofs, const std::string& path, Work work, const void* data) {
-  use(kSaturated, kDTypeCount, kDTypeNames, kHostLink, kParallelNames, kConfidenceNames, TensorDesc::kRagged,
-      TensorDesc::kUnknown);
+  use(kSaturated, kDTypeCount, kDTypeNames, kHostLink, kLaunchModeNames, kParallelNames, kConfidenceNames,
+      TensorDesc::kRagged, TensorDesc::kUnknown);
   use(name_of(DType::fp32), name_of(Parallel::ddp), is_floating(DType::fp32), dtype_from_name("fp32"),
       to_string(Bound{}), saturating_add(1, 2), saturating_multiply(1, 2), SourcePlace::here());
   use(Ceilings::measure("cpu", Progress{}), Ceilings::published("H100"), Ceilings::load(path));

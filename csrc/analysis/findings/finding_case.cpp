@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -15,36 +14,6 @@
 namespace roofprof {
 
 namespace {
-
-using Sizes = std::vector<std::int64_t>;
-
-// "1x3x224x224, 64x3x7x7" as numbers; nothing where it says anything else ("other shapes").
-std::vector<Sizes> sizes_in(std::string_view text) {
-  std::vector<Sizes> shapes(1);
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    if (text.substr(static_cast<std::size_t>(at - text.data())).starts_with("()")) {
-      at += 2;
-    } else {
-      std::int64_t size = 0;
-      const auto [next, error] = std::from_chars(at, end, size);
-      if (error != std::errc()) return {};
-      shapes.back().push_back(size);
-      at = next;
-    }
-    if (at == end) break;
-    if (*at == 'x') {
-      ++at;
-    } else if (*at == ',') {
-      shapes.emplace_back();
-      at += at + 1 < end && at[1] == ' ' ? 2 : 1;
-    } else {
-      return {};
-    }
-  }
-  return shapes;
-}
 
 // An op with the position of its input among the tensors: in a backward op the output's gradient comes first.
 struct ConvolutionOp {
@@ -64,10 +33,11 @@ constexpr std::array<ConvolutionOp, 7> kConvolutions = {{{"aten::conv1d"},
 std::optional<ConvolutionSizes> convolution_sizes(const OpBucket& bucket) {
   const auto op = std::ranges::find(kConvolutions, std::string_view(bucket.op), &ConvolutionOp::name);
   if (op == kConvolutions.end()) return std::nullopt;
-  const auto shapes = sizes_in(bucket.shapes);
+  const auto& shapes = bucket.shapes.tensors;
   if (shapes.size() < op->input + 2) return std::nullopt;
-  const Sizes& input = shapes[op->input];
-  const Sizes& weight = shapes[op->input + 1];
+  const Shape& input = shapes[op->input];
+  const Shape& weight = shapes[op->input + 1];
+  if (!has_sizes(input) || !has_sizes(weight)) return std::nullopt;
   if (weight.size() < 3 || (input.size() != weight.size() && input.size() + 1 != weight.size())) return std::nullopt;
   const std::size_t channel = input.size() == weight.size() ? 1 : 0;
   ConvolutionSizes sizes;
@@ -85,12 +55,12 @@ std::optional<ConvolutionSizes> convolution_sizes(const OpBucket& bucket) {
 std::optional<LinearSizes> linear_sizes(const OpBucket& bucket) {
   const bool linear = bucket.op == "aten::linear";
   if (!linear && bucket.op != "aten::addmm") return std::nullopt;
-  const auto shapes = sizes_in(bucket.shapes);
+  const auto& shapes = bucket.shapes.tensors;
   const std::size_t first = linear ? 0 : 1;
   if (shapes.size() < first + 2) return std::nullopt;
-  const Sizes& input = shapes[first];
-  const Sizes& weight = shapes[first + 1];
-  if (input.empty() || weight.size() != 2) return std::nullopt;
+  const Shape& input = shapes[first];
+  const Shape& weight = shapes[first + 1];
+  if (!has_sizes(input) || !has_sizes(weight) || weight.size() != 2) return std::nullopt;
   LinearSizes sizes{1, input.back(), linear ? weight[0] : weight[1]};
   for (std::size_t i = 0; i + 1 < input.size(); ++i) sizes.rows = saturating_multiply(sizes.rows, input[i]);
   if (sizes.inner != (linear ? weight[1] : weight[0])) return std::nullopt;
@@ -103,11 +73,8 @@ namespace {
 
 bool may_change_type(std::string_view op) { return op == "aten::_to_copy" || op == "aten::to" || op == "aten::copy_"; }
 
-// Returns whether the shapes are two of the same sizes: "4096x512, 4096x512".
-bool are_two_alike(std::string_view shapes) {
-  constexpr std::string_view kBetween = ", ";
-  const auto end = shapes.find(kBetween);
-  return end != std::string_view::npos && shapes.substr(0, end) == shapes.substr(end + kBetween.size());
+bool are_two_alike(const OpShapes& shapes) {
+  return shapes.tensors.size() == 2 && shapes.tensors[0] == shapes.tensors[1];
 }
 
 // Returns whether the op may make elements of fp64 of others: integers of the same size look alike.

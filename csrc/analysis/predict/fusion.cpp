@@ -44,7 +44,7 @@ class Chains {
   void next(std::size_t place) {
     OpFeatures& here = features_[place];
     const auto& bucket = data_.counts.ops[place];
-    const auto shapes = shapes_of(bucket.shapes);
+    const auto shapes = sized_shapes(bucket);
     leave_modules(bucket.owner.module, here.calls);
     if (!can_fuse(here)) {
       write_again(shapes);
@@ -166,7 +166,7 @@ class Chains {
     const auto module = data_.counts.ops[place].owner.module;
     const bool reads_it = outer_ends ? module == outer : !is_sum && parent_of(module) == outer;
     if (!reads_it || module == data_.counts.ops[before_->place].owner.module || calls < before.calls) return;
-    const auto shapes = shapes_of(data_.counts.ops[place].shapes);
+    const auto shapes = sized_shapes(data_.counts.ops[place]);
     later.read_bytes =
         std::max(later.read_bytes - read * share_of_chain(shapes, false) * before.calls / later.calls, 0.0);
     before.write_bytes = 0;

@@ -1,7 +1,7 @@
 #include "analysis/predict/op_class.h"
 
 #include <algorithm>
-#include <charconv>
+#include <functional>
 #include <numeric>
 #include <unordered_map>
 
@@ -80,24 +80,9 @@ OpClass class_of_convolution(const OpBucket& bucket, const std::vector<Shape>& s
 
 }  // namespace
 
-std::vector<Shape> shapes_of(std::string_view text) {
-  std::vector<Shape> shapes;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(", "), text.size());
-    std::string_view sizes = text.substr(0, end);
-    text.remove_prefix(std::min(end + 2, text.size()));
-    Shape shape;
-    bool is_shape = !sizes.empty();
-    while (is_shape && !sizes.empty()) {
-      std::int64_t size = 0;
-      const auto [rest, error] = std::from_chars(sizes.data(), sizes.data() + sizes.size(), size);
-      sizes.remove_prefix(static_cast<std::size_t>(rest - sizes.data()));
-      is_shape = error == std::errc() && (sizes.empty() || sizes.front() == 'x');
-      if (!sizes.empty()) sizes.remove_prefix(1);
-      shape.push_back(size);
-    }
-    if (is_shape) shapes.push_back(std::move(shape));
-  }
+std::vector<Shape> sized_shapes(const OpBucket& bucket) {
+  std::vector<Shape> shapes = bucket.shapes.tensors;
+  std::erase_if(shapes, std::not_fn(has_sizes));
   return shapes;
 }
 

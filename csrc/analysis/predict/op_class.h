@@ -44,10 +44,8 @@ constexpr bool is_product(OpClass op) { return op == OpClass::linear || op == Op
 // Returns whether tensor cores compute the class.
 constexpr bool is_contraction(OpClass op) { return op <= OpClass::conv_grouped && op != OpClass::unfused_attention; }
 
-using Shape = std::vector<std::int64_t>;
-// Returns the shapes in a text such as "1x3x224x224, 64x3x7x7". Scalars ("") and other words ("other shapes") are left
-// out.
-std::vector<Shape> shapes_of(std::string_view text);
+// Returns the shapes that figures follow from: without scalars, and without those of which a size is not known.
+std::vector<Shape> sized_shapes(const OpBucket& bucket);
 std::int64_t elements_of(const Shape& shape);
 
 // Returns the op's name without namespace, in-place mark and the words that name a variant: "relu" for "aten::relu_",

@@ -319,7 +319,7 @@ class FeatureReader {
       permuted_ = permuted_ || permutes(plain_name(bucket.op));
       return features;
     }
-    const auto shapes = shapes_of(bucket.shapes);
+    const auto shapes = sized_shapes(bucket);
     features.op = class_of(bucket, shapes);
     for (std::size_t i = 0; i < kDTypeCount; ++i) features.operations[i] = as_double(bucket.work.operations[i]) / calls;
     features.macs = as_double(bucket.work.macs) / calls;
@@ -388,9 +388,9 @@ void fuse_dropout(const Profile& data, std::vector<OpFeatures>& features) {
     if (features[i].is_free || !features[i].is_known) continue;
     last = {last[1], last[2], i};
     if (++seen < last.size() || !is(last[0], "bernoulli") || !is(last[1], "div") || !is(i, "mul")) continue;
-    const auto shapes = shapes_of(data.counts.ops[i].shapes);
+    const auto shapes = sized_shapes(data.counts.ops[i]);
     if (shapes.size() != 2 || shapes[0] != shapes[1] ||
-        shapes_of(data.counts.ops[last[0]].shapes) != std::vector<Shape>{shapes[0]})
+        sized_shapes(data.counts.ops[last[0]]) != std::vector<Shape>{shapes[0]})
       continue;
     features[last[0]].is_free = features[last[1]].is_free = true;
     features[i].read_bytes /= 2;
@@ -405,7 +405,7 @@ bool counted_under_autocast(const Profile& data) {
   bool casts = false;
   bool narrow_products = false;
   for (const auto& bucket : data.counts.ops) {
-    casts = parameters.casts_one(bucket, shapes_of(bucket.shapes)) || casts;
+    casts = parameters.casts_one(bucket, sized_shapes(bucket)) || casts;
     narrow_products =
         narrow_products || (bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16));
   }

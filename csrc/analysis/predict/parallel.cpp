@@ -401,12 +401,14 @@ class Planner {
   }
 
   void split_shapes(OpBucket& bucket, Size size) const {
-    auto shapes = shapes_of(bucket.shapes);
+    auto& shapes = bucket.shapes.tensors;
     const auto name = plain_name(bucket.op);
     const bool linear = name == "linear";
     const std::size_t first = name == "addmm" && shapes.size() > 2 ? 1 : 0;
     if (shapes.size() < first + 2 || shapes[first].size() < 2 || shapes[first + 1].size() != 2) return;
-    const auto divide = [&](std::int64_t& length) { length = std::max<std::int64_t>(length / ranks_, 1); };
+    const auto divide = [&](std::int64_t& length) {
+      if (length >= 0) length = std::max<std::int64_t>(length / ranks_, 1);
+    };
     Shape& matrix = shapes[first];
     Shape& other = shapes[first + 1];
     if (size == Size::rows) divide(matrix[matrix.size() - 2]);
@@ -420,24 +422,20 @@ class Planner {
         if (i != first && i != first + 1 && !shapes[i].empty()) divide(shapes[i].back());
       }
     }
-    bucket.shapes = text_of_shapes(shapes);
   }
 
   // Another op between the products of a pair: each rank has some heads, or some elements of each row.
   void split_other(OpBucket& bucket) const {
     scale_work(bucket.work, 1 / n_);
-    auto shapes = shapes_of(bucket.shapes);
-    if (shapes.empty()) return;
-    const auto op = class_of(bucket, shapes);
+    const auto op = class_of(bucket, sized_shapes(bucket));
     const bool of_products = op == OpClass::batched_matmul || op == OpClass::softmax;
-    for (auto& shape : shapes) {
-      if (shape.empty()) continue;
+    for (auto& shape : bucket.shapes.tensors) {
+      if (!has_sizes(shape)) continue;
       std::size_t at = shape.size() - 1;
       if (shape.size() == 4) at = 1;
       if (shape.size() == 3 && of_products) at = 0;
       if (shape[at] % ranks_ == 0) shape[at] /= ranks_;
     }
-    bucket.shapes = text_of_shapes(shapes);
   }
 
   // Splits what a phase does of a pair, and returns its last op; empty where the phase does nothing of it.
@@ -626,7 +624,7 @@ void add_collectives(Profile& data, const RankPlan& plan, const Ceilings& ceilin
     bucket.dtype = planned.dtype;
     const double elements = planned.bytes / bytes_of(planned.dtype).value_or(1);
     const bool gathers = planned.kind == CollectiveKind::all_gather;
-    bucket.shapes = std::to_string(std::llround(gathers ? elements / static_cast<double>(options.ranks) : elements));
+    bucket.shapes.tensors = {{std::llround(gathers ? elements / static_cast<double>(options.ranks) : elements)}};
     bucket.calls = calls;
     bucket.work.read_bytes = gathers ? of_rank : bytes;
     bucket.work.write_bytes = planned.kind == CollectiveKind::reduce_scatter ? of_rank : bytes;

@@ -26,7 +26,7 @@ using Made = std::unordered_set<std::int64_t>;
 // Returns whether an operand is a weight, which is the same with any batch. If its position does not say so, it is a
 // weight if no op made it.
 bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const std::vector<Shape>& shapes,
-               const Made& made) {
+               std::int64_t largest, const Made& made) {
   if (is_convolution(op) || op == OpClass::row_norm) return operand > 0;
   if (op == OpClass::linear) return operand != (shapes.size() - operands_of(bucket, shapes).size());
   const bool of_activations = op == OpClass::batched_matmul || op == OpClass::attention ||
@@ -37,31 +37,36 @@ bool is_weight(const OpBucket& bucket, OpClass op, std::size_t operand, const st
   const auto name = plain_name(bucket.op);
   if (name.starts_with("embedding")) return operand == 0;  // the table
   if (name == "lstm" || name == "gru") return operand > 0;
-  return std::ranges::any_of(shapes, [&](const Shape& shape) { return elements_of(shape) > elements; });
+  return elements < largest;
+}
+
+void scale_leading(Shape& shape, std::int64_t from, std::int64_t to) {
+  if (!shape.empty() && shape.front() >= 0 && shape.front() % from == 0) shape.front() = shape.front() / from * to;
 }
 
 void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& made) {
-  auto shapes = shapes_of(bucket.shapes);
-  const OpClass op = class_of(bucket, shapes);
+  const auto original = sized_shapes(bucket);
+  const OpClass op = class_of(bucket, original);
   const double factor = static_cast<double>(to) / static_cast<double>(from);
   const double element = bytes_of(bucket.dtype).value_or(0);
-  const auto original = shapes;
+  std::int64_t largest = 0;
+  for (const auto& shape : original) largest = std::max(largest, elements_of(shape));
   double weights = 0;  // bytes
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (is_weight(bucket, op, i, original, made)) {
-      weights += element * static_cast<double>(elements_of(original[i]));
-    } else if (!shapes[i].empty() && shapes[i].front() % from == 0) {
-      shapes[i].front() = shapes[i].front() / from * to;
+  std::size_t operand = 0;
+  for (auto& shape : bucket.shapes.tensors) {
+    if (has_sizes(shape) && is_weight(bucket, op, operand++, original, largest, made)) {
+      weights += element * static_cast<double>(elements_of(shape));
+    } else {
+      scale_leading(shape, from, to);
     }
   }
-  if (!shapes.empty()) bucket.shapes = text_of_shapes(shapes);
   Work& work = bucket.work;
   const std::int64_t calls = std::max<std::int64_t>(bucket.calls, 1);
   const std::int64_t fixed = std::min(times(calls, weights), work.read_bytes);
   std::int64_t read_bytes = fixed + times(work.read_bytes - fixed, factor);
-  if (plain_name(bucket.op) == "embedding" && shapes.size() == 2 && original[0].size() == 2) {
+  if (plain_name(bucket.op) == "embedding" && original.size() == 2 && original[0].size() == 2) {
     // No row of a table is read twice; the indices are integers of 8 bytes.
-    const std::int64_t indices = elements_of(shapes[1]);
+    const std::int64_t indices = elements_of(sized_shapes(bucket)[1]);
     const double row = element * static_cast<double>(original[0][1]);
     read_bytes = calls * (times(std::min(indices, original[0][0]), row) + 8 * indices);
   }
@@ -70,10 +75,8 @@ void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& mad
   bucket.link_bytes = times(bucket.link_bytes, factor);
 }
 
-void scale_sizes(std::vector<std::vector<std::int64_t>>& shapes, std::int64_t from, std::int64_t to) {
-  for (auto& shape : shapes) {
-    if (!shape.empty() && shape.front() % from == 0) shape.front() = shape.front() / from * to;
-  }
+void scale_sizes(std::vector<Shape>& shapes, std::int64_t from, std::int64_t to) {
+  for (auto& shape : shapes) scale_leading(shape, from, to);
 }
 
 void recast(OpBucket& bucket, DType precision) {
@@ -82,7 +85,7 @@ void recast(OpBucket& bucket, DType precision) {
   const double factor = *bytes_of(precision) / *from;
   Work& work = bucket.work;
   // Indices of a table are integers.
-  const auto shapes = shapes_of(bucket.shapes);
+  const auto shapes = sized_shapes(bucket);
   const bool is_table = plain_name(bucket.op).starts_with("embedding") && shapes.size() > 1;
   constexpr std::int64_t kIndex = 8;
   const std::int64_t indices =
@@ -112,15 +115,6 @@ void scale_work(Work& work, double factor) {
     *count = times(*count, factor);
   }
   for (auto& count : work.operations) count = times(count, factor);
-}
-
-std::string text_of_shapes(const std::vector<Shape>& shapes) {
-  std::string text;
-  for (const auto& shape : shapes) {
-    if (!text.empty()) text += ", ";
-    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
-  }
-  return text;
 }
 
 std::optional<double> bytes_of(DType dtype) {
@@ -178,7 +172,7 @@ std::int64_t batch_of(const Profile& data) {
   if (batch > 0 || data.run.bypass_sought || data.origin.imported) return batch;
   // C++'s profiler does not see the inputs of a model: those of its first op are taken.
   for (const auto& bucket : data.counts.ops) {
-    const auto operands = operands_of(bucket, shapes_of(bucket.shapes));
+    const auto operands = operands_of(bucket, sized_shapes(bucket));
     if (!operands.empty() && !operands.front().empty()) return operands.front().front();
   }
   return 0;

@@ -3,16 +3,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "analysis/predict/op_class.h"
 #include "core/profile.h"
 
 namespace roofprof {
-
-// Returns shapes as the text that an op's key has.
-std::string text_of_shapes(const std::vector<Shape>& shapes);
 
 // Multiplies everything that work counts.
 void scale_work(Work& work, double factor);

@@ -67,7 +67,7 @@ std::vector<Collective> collective_rows(const Profile& data) {
     row.module = data.tree.modules[index_of(op.owner.module)].path;
     row.phase = kPhaseNames.at(static_cast<std::size_t>(op.owner.phase));
     row.dtype = op.dtype;
-    row.shapes = op.shapes;
+    row.shapes = shapes_text(op.shapes);
     row.calls = bucket.calls;
     row.timed_calls = bucket.timed_calls;
     // An op may be called in several groups.

@@ -110,6 +110,14 @@ namespace {
 void append(std::string& key, std::string_view part) { key.append(part).push_back('\n'); }
 void append(std::string& key, std::int64_t part) { append(key, std::to_string(part)); }
 
+void append(std::string& key, const OpShapes& shapes) {
+  append(key, shapes.others ? -1 : std::ssize(shapes.tensors));
+  for (const auto& shape : shapes.tensors) {
+    append(key, std::ssize(shape));
+    for (const auto size : shape) append(key, size);
+  }
+}
+
 void append(std::string& key, const Owner& owner) {
   append(key, owner.module);
   append(key, static_cast<std::int64_t>(owner.phase));

@@ -59,7 +59,8 @@ class FactText {
 std::string facts_of_bucket(const OpBucket& bucket) {
   FactText facts;
   facts.add(bucket.op);
-  facts.add(bucket.shapes);
+  facts.add(bucket.shapes.tensors);
+  facts.add(static_cast<std::int64_t>(bucket.shapes.others));
   facts.add(static_cast<std::int64_t>(bucket.owner.phase));
   facts.add(static_cast<std::int64_t>(bucket.dtype));
   facts.add(static_cast<std::int64_t>(bucket.costed));

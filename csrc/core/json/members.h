@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -67,7 +68,7 @@ inline constexpr bool is_list_of_structs<std::vector<Item>> = true;
 template <class Value>
 concept HasText = requires(const Value& key) { key.set(key.text()); };
 template <class Value>
-concept HasMerged = requires(const Value& key) { key.merged(); };
+concept HasKind = requires(const Value& key) { key.set(*key.get()); };
 template <class Value>
 concept HasFlag = requires(const Value& key) {
   { key.there() } -> std::same_as<bool>;
@@ -138,8 +139,12 @@ void write_value(JsonWriter& json, const Value& value) {
     if (value) write_value(json, *value);
   } else if constexpr (HasText<Value>) {
     json.write(value.text());
-  } else if constexpr (HasMerged<Value>) {
-    if (value.merged() != nullptr) write_value(json, *value.merged());
+  } else if constexpr (HasKind<Value>) {
+    if (value.get() != nullptr) write_value(json, *value.get());
+  } else if constexpr (std::same_as<Value, OpShapes>) {
+    value.others ? json.write_null() : json.write(value.tensors);
+  } else if constexpr (std::same_as<Value, std::vector<Shape>>) {
+    json.write(value);
   } else if constexpr (HasFlag<Value>) {
     json.write(value.there());
   } else if constexpr (IsKept<Value>) {
@@ -175,6 +180,8 @@ void write_value(JsonWriter& json, const Value& value) {
       if (HasMembers<Item> && !is_inside_line<Item> && !value.empty()) json.break_line();
       json.end_array();
     }
+  } else if constexpr (is_optional<Value>) {
+    value ? write_value(json, *value) : json.write_null();
   } else {
     json.write(value);
   }
@@ -223,6 +230,39 @@ inline void read_environment(JsonReader& json, Environment& to) {
   }
 }
 
+// Reads lists of sizes; null where distinct ones were too many to keep apart. Files of schema version 5 have a text.
+inline void read_op_shapes(JsonReader& json, OpShapes& to) {
+  to = {};
+  if (json.is_text()) {
+    auto shapes = shapes_in_text(json.text());
+    if (!shapes) json.refuse("is no list of sizes");
+    to = *std::move(shapes);
+  } else if (json.null()) {
+    to.others = true;
+  } else {
+    read_value(json, to.tensors);
+  }
+}
+
+template <class Key>
+void read_kind(JsonReader& json, Key& to) {
+  auto kind = std::remove_cvref_t<decltype(*to.get())>();
+  if constexpr (std::same_as<decltype(kind), Predicted>) {
+    if (json.is_text()) {  // in files of schema version 5
+      if (json.text().empty()) return;
+      json.refuse("is in words, as an earlier roofprof wrote it: predict again");
+    }
+  }
+  if constexpr (std::same_as<decltype(kind), MergedRanks>) {
+    if (json.path() != "merged") json.refuse("is in the report of one rank");
+  }
+  read_members(json, kind);
+  if constexpr (std::same_as<decltype(kind), MergedRanks>) {
+    if (kind.ranks.empty()) return;
+  }
+  to.set(std::move(kind));
+}
+
 template <class Row>
 void read_table(JsonReader& json, std::vector<Row>& to) {
   std::vector<std::string> columns;
@@ -260,6 +300,10 @@ void read_value(JsonReader& json, Value& to) {
     read_members(json, to);
   } else if constexpr (HasText<Value>) {
     if (const std::string text = json.text(); !text.empty()) to.set(text);
+  } else if constexpr (HasKind<Value>) {
+    read_kind(json, to);
+  } else if constexpr (std::same_as<Value, OpShapes>) {
+    read_op_shapes(json, to);
   } else if constexpr (IsInMaybe<Value>) {
     typename Value::Value value{};
     read_value(json, value);
@@ -267,14 +311,10 @@ void read_value(JsonReader& json, Value& to) {
   } else if constexpr (HasFlag<Value>) {
     to.set(json.boolean());
   } else if constexpr (IsKept<Value>) {
+    if (json.is_text()) json.refuse("is a text, as an earlier roofprof wrote it: merge again");
     auto profile = std::make_shared<Profile>();
     read_value(json, *profile);
     to = std::move(profile);
-  } else if constexpr (HasMerged<Value>) {
-    if (json.path() != "merged") json.refuse("is in the report of one rank");
-    MergedRanks merged;
-    read_members(json, merged);
-    if (!merged.ranks.empty()) to.set(std::move(merged));
   } else if constexpr (std::is_enum_v<Value>) {
     const std::string name = json.text();
     const std::size_t found = index_in(names_of_enum<Value>, name);

@@ -90,4 +90,19 @@ void JsonWriter::write(std::string_view value) {
   append_quoted(text_, value);
 }
 
+void JsonWriter::write(const std::vector<std::vector<std::int64_t>>& shapes) {
+  separate();
+  text_ += '[';
+  for (const auto& shape : shapes) {
+    if (text_.back() == ']') text_ += ',';
+    text_ += '[';
+    for (const auto size : shape) {
+      if (text_.back() != '[') text_ += ',';
+      text_ += std::to_string(size);
+    }
+    text_ += ']';
+  }
+  text_ += ']';
+}
+
 }  // namespace roofprof

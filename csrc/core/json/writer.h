@@ -52,8 +52,11 @@ class JsonWriter {
   }
   template <class Value>
   void write(const std::optional<Value>& value) {
-    value ? write(*value) : raw("null");
+    value ? write(*value) : write_null();
   }
+  void write_null() { raw("null"); }
+  // Sizes of tensors, of which a report has many: without blanks.
+  void write(const std::vector<std::vector<std::int64_t>>& shapes);
   template <class Value>
   void write(const std::vector<Value>& values) {
     begin_array();

@@ -18,6 +18,7 @@ enum class LaunchMode : std::uint8_t {
   graph,     // a CUDA or HIP graph is replayed: the same kernels, and no waiting for the host
   compiled,  // elementwise ops, norms and reductions that follow each other are one kernel; no waiting for the host
 };
+inline constexpr std::array<std::string_view, 3> kLaunchModeNames = {"eager", "graph", "compiled"};
 
 // How ranks share the work of a model (docs/prediction.md says what is assumed of each).
 enum class Parallel : std::uint8_t {

@@ -18,7 +18,7 @@ struct CountedOp {
 };
 
 // The path of the module, the op's name, type and shapes.
-using CountedOps = std::map<std::tuple<std::string_view, std::string_view, DType, std::string_view>, CountedOp>;
+using CountedOps = std::map<std::tuple<std::string_view, std::string_view, DType, OpShapes>, CountedOp>;
 
 CountedOps::key_type key_of(const OpBucket& op, const Profile& data) {
   return {data.tree.modules[index_of(op.owner.module)].path, op.op, op.dtype, op.shapes};
@@ -40,9 +40,9 @@ using Alike = std::tuple<std::string_view, std::string_view, DType>;
 Alike alike(const CountedOps::key_type& key) { return {std::get<0>(key), std::get<1>(key), std::get<2>(key)}; }
 
 // Returns the shapes of those ops of the counted call that the trace lacks.
-std::map<Alike, std::string_view> missing_in(const Profile& data, CountedOps ops) {
+std::map<Alike, OpShapes> missing_in(const Profile& data, CountedOps ops) {
   for (const auto& op : data.counts.ops) ops.erase(key_of(op, data));
-  std::map<Alike, std::string_view> missing;
+  std::map<Alike, OpShapes> missing;
   for (const auto& [key, op] : ops) missing.emplace(alike(key), std::get<3>(key));
   return missing;
 }
@@ -63,8 +63,8 @@ struct Lacking {
   double share() const { return of_bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(of_bytes) : 0; }
   std::string sentence(const Profile& data) const {
     return "the counted call of the model lacks ops with " + percent(share()) +
-           " of the recorded bytes, most of these of " + largest->op + " of " + shown(largest->shapes) + " (" +
-           std::string(name_of(largest->dtype)) + ") in " +
+           " of the recorded bytes, most of these of " + largest->op + " of " + shown(shapes_text(largest->shapes)) +
+           " (" + std::string(name_of(largest->dtype)) + ") in " +
            display_path(data.tree.modules[index_of(largest->owner.module)].path);
   }
 };
@@ -91,7 +91,7 @@ std::string take_crossings(Profile& data, const Profile& counted) {
       const auto other = missing.find(alike(key_of(op, data)));
       if (other != missing.end() && contradiction.empty()) {
         contradiction = display_path(data.tree.modules[index_of(op.owner.module)].path) + " calls " + op.op + " of " +
-                        shown(op.shapes) + " in the trace, and of " + shown(other->second) +
+                        shown(shapes_text(op.shapes)) + " in the trace, and of " + shown(shapes_text(other->second)) +
                         " in the counted call of the model";
       }
       lacking.add(op);

@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
   convolution,  // 3x3, as a product of M pixels with K = 9 x N weights; libraries have kernels of their own for it
 };
 
-struct Shape {
+struct ContractionShape {
   std::int64_t m = 0;
   std::int64_t k = 0;
   std::int64_t n = 0;
@@ -54,19 +54,29 @@ struct Shape {
   }
 };
 
-constexpr Shape convolution(std::int64_t side, std::int64_t channels) {
+constexpr ContractionShape convolution(std::int64_t side, std::int64_t channels) {
   return {side * side, 9 * channels, channels, Kind::convolution};
 }
 
 // Ordered from cheap to costly: each call shows whether the next shape can be afforded. Small ones suit few cores and
 // their caches, large ones many cores; the elongated ones suit libraries that block one dimension.
 constexpr std::array kShapes = {
-    Shape{128, 128, 128},    Shape{256, 256, 256},    convolution(32, 64),
-    convolution(14, 256),    Shape{512, 512, 512},    Shape{512, 512, 512, Kind::transposed},
-    Shape{512, 2048, 512},   convolution(56, 128),    Shape{1024, 1024, 1024},
-    Shape{2048, 512, 2048},  Shape{512, 2048, 2048},  Shape{1024, 1024, 1024, Kind::transposed},
-    convolution(56, 256),    Shape{2048, 2048, 2048}, Shape{4096, 1024, 4096},
-    Shape{4096, 4096, 4096},
+    ContractionShape{128, 128, 128},
+    ContractionShape{256, 256, 256},
+    convolution(32, 64),
+    convolution(14, 256),
+    ContractionShape{512, 512, 512},
+    ContractionShape{512, 512, 512, Kind::transposed},
+    ContractionShape{512, 2048, 512},
+    convolution(56, 128),
+    ContractionShape{1024, 1024, 1024},
+    ContractionShape{2048, 512, 2048},
+    ContractionShape{512, 2048, 2048},
+    ContractionShape{1024, 1024, 1024, Kind::transposed},
+    convolution(56, 256),
+    ContractionShape{2048, 2048, 2048},
+    ContractionShape{4096, 1024, 4096},
+    ContractionShape{4096, 4096, 4096},
 };
 
 std::optional<at::ScalarType> scalar_type(DType dtype) {
@@ -106,7 +116,7 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType type, at::Generat
 
 class Contraction {
  public:
-  Contraction(const Shape& shape, at::ScalarType type, at::Generator& generator)
+  Contraction(const ContractionShape& shape, at::ScalarType type, at::Generator& generator)
       : operations_(shape.operations()), convolution_(shape.kind == Kind::convolution), integer_(type == at::kChar) {
     if (convolution_) {
       const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(shape.m))));
@@ -154,7 +164,7 @@ class Contraction {
 std::string giga(double rate) { return short_text(rate / 1e9, 3); }
 
 struct Rated {
-  Shape shape;
+  ContractionShape shape;
   double rate = 0;
 };
 
@@ -169,7 +179,7 @@ struct ComputeTrials::State {
   std::vector<Rated> shapes;  // best first
   std::string left_out;
 
-  double rate_of(const Shape& shape, Seconds time) {
+  double rate_of(const ContractionShape& shape, Seconds time) {
     Contraction contraction(shape, *type, generator);
     contraction.rate();  // warm-up: kernels are chosen and compiled on the first call
     return contraction.best_rate(time);
@@ -182,7 +192,7 @@ struct ComputeTrials::State {
     constexpr std::size_t kKept = 2;  // a second, as trials are short and may have been disturbed
     const auto begin = Clock::now();
     double best = 0;
-    for (const Shape& shape : kShapes) {
+    for (const ContractionShape& shape : kShapes) {
       if (shape.kind == Kind::convolution && type == at::kChar) continue;  // torch has none on plain integers
       if (shape.operand_elements() > largest_bytes / static_cast<std::int64_t>(c10::elementSize(*type))) continue;
       // The rate so far predicts the time of a call: without a fast kernel, a large product can take minutes. The limit
@@ -235,7 +245,7 @@ double ComputeTrials::round() {
 }
 
 std::string ComputeTrials::method(int rounds) const {
-  const Shape& best = std::ranges::max(state_->shapes, {}, &Rated::rate).shape;
+  const ContractionShape& best = std::ranges::max(state_->shapes, {}, &Rated::rate).shape;
   const std::string function = best.kind == Kind::convolution ? ""
                                : *state_->type == at::kChar   ? "at::_int_mm "
                                                               : "at::mm ";

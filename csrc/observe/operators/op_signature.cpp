@@ -369,20 +369,15 @@ void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, op
   }
 }
 
-std::string shapes_of(const ops::OpCall& call) {
-  std::string text;
+OpShapes shapes_of(const ops::OpCall& call) {
+  OpShapes shapes;
   for (const auto& argument : call.arguments) {
     for (const auto& tensor : argument.tensors) {
-      if (!text.empty()) text += ", ";
-      for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
-        if (i > 0) text += 'x';
-        text += tensor.sizes[i] < 0 ? "*" : std::to_string(tensor.sizes[i]);  // ragged, or not known
-      }
-      if (tensor.sizes.empty()) text += "scalar";
-      if (text.size() > 200) return text + ", ...";
+      auto& sizes = shapes.tensors.emplace_back(tensor.sizes);
+      for (auto& size : sizes) size = std::max(size, kUnknownSize);  // ragged, or not known
     }
   }
-  return text;
+  return shapes;
 }
 
 }  // namespace roofprof::observe

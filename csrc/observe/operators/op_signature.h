@@ -109,7 +109,7 @@ std::uint64_t without_results(std::uint64_t inputs_hash);
 ops::OpCall describe_inputs(const OpInfo& info, c10::ArrayRef<const c10::IValue> inputs);
 void describe_results(const OpInfo& info, c10::ArrayRef<c10::IValue> outputs, ops::OpCall& call);
 
-// Returns the shapes as text: "1x3x224x224, 64x3x7x7".
-std::string shapes_of(const ops::OpCall& call);
+// Returns the sizes of the tensors that the call takes.
+OpShapes shapes_of(const ops::OpCall& call);
 
 }  // namespace roofprof::observe

@@ -227,7 +227,7 @@ std::optional<AnyDict> events_of(const Report& report) {
   for (const auto& region : data.tree.regions) regions.append(region.name);
   py::list ops;
   for (const auto& op : data.counts.ops) {
-    ops.append(py::make_tuple(op.shapes, std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
+    ops.append(py::make_tuple(shapes_text(op.shapes), std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
   }
   AnyDict events;
   events["names"] = data.times->events.names;

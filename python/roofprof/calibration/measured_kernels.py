@@ -53,7 +53,7 @@ def of_report(report: Report) -> MeasuredKernels:
     Raises ValueError for a report that has no times of a device's kernels.
     """
     content = report.to_dict()
-    if not content["device_timed"] or content["prediction"]:
+    if not content["device_timed"] or "prediction" in content:
         raise Error("its times are not those of a GPU's kernels: nothing can be learned of them")
     return _measured(report._compiled, content)
 

@@ -40,9 +40,8 @@ class ModelCalls(NamedTuple):
 
     report: Report
     calls: list[tuple[str, int]]  # of modules: the path, and the index of the call around it or -1
-    # For each module the sizes of its own parameters, such as "32x16", and whether its forward is torch.nn's, which
-    # reads all of them.
-    parameters: dict[str, tuple[list[str], bool]]
+    # For each module the sizes of its own parameters, and whether its forward is torch.nn's, which reads all of them.
+    parameters: dict[str, tuple[list[tuple[int, ...]], bool]]
 
 
 class NoModuleError(Error, TypeError):
@@ -84,9 +83,8 @@ def calls_of(model: Callable[..., Any], inputs: Any) -> ModelCalls:
     return ModelCalls(report, calls, parameters)
 
 
-def _own_parameters(module: torch.nn.Module) -> list[str]:
-    sizes = (tuple(parameter.shape) for parameter in module.parameters(recurse=False))
-    return ["x".join(map(str, shape)) for shape in sizes if shape]
+def _own_parameters(module: torch.nn.Module) -> list[tuple[int, ...]]:
+    return [tuple(parameter.shape) for parameter in module.parameters(recurse=False) if parameter.dim()]
 
 
 _PIECE = 1 << 20  # bytes that are read at a time

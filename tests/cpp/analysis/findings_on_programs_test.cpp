@@ -22,7 +22,7 @@ Rules rules_of_layout(const std::string& op, bool channels_first, const std::str
   ProfileBuilder net;
   net.data.run.device = device;
   auto& bucket = net.op(op, kModel, work_of(800'000'000, 1'000), time_ns);
-  bucket.shapes = "1x96x112x112, 96x96x3x3, 96";
+  bucket.shapes = testing::shapes("1x96x112x112, 96x96x3x3, 96");
   bucket.channels_first = channels_first;
   net.time(kModel, {time_ns});
   return rules_of(net.derived());
@@ -61,7 +61,7 @@ TEST(FindingsOnPrograms, ACopyThatBroadcastsConvertsNothing) {
     ProfileBuilder net;
     auto& copy = net.op(op, kModel, work_of(0, read, written), 1'000'000);
     copy.work.input_elements = copy.work.output_elements = 10'000;
-    copy.shapes = shapes;
+    copy.shapes = testing::shapes(shapes);
     net.time(kModel, {1'000'000});
     return rules_of(net.derived());
   };
@@ -369,7 +369,7 @@ TEST(FindingsOnPrograms, DoublePrecision) {
     net.data.roofs.compute.push_back({DType::fp64, 2.5e11, {}});
     auto& bucket = net.op("aten::linear", kModel, work_of(100'000'000, 10, 10, dtype), 1'000'000);
     bucket.dtype = dtype;
-    bucket.shapes = "1x100, 100x100";
+    bucket.shapes = testing::shapes("1x100, 100x100");
     net.time(kModel, {1'000'000});
     return net.derived().findings();
   };
@@ -446,7 +446,7 @@ TEST(FindingsOnPrograms, ChannelsThatExceedAVector) {
   const auto rules = [](const std::string& shapes) {
     ProfileBuilder net;
     net.data.run.device = "cpu";
-    net.op("aten::conv2d", kModel, work_of(800'000'000, 1'000), 2'000'000).shapes = shapes;
+    net.op("aten::conv2d", kModel, work_of(800'000'000, 1'000), 2'000'000).shapes = testing::shapes(shapes);
     net.time(kModel, {2'000'000});
     return rules_of(net.derived());
   };

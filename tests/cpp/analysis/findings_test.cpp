@@ -23,7 +23,7 @@ std::vector<Finding> findings_of(const std::string& op, const std::string& shape
                                  std::int64_t time_ns, std::int64_t rest_ns = 0) {
   ProfileBuilder net;
   const ModuleId layer = net.module("layer", "Layer");
-  net.op(op, layer, work, time_ns).shapes = shapes;
+  net.op(op, layer, work, time_ns).shapes = testing::shapes(shapes);
   net.time(layer, {time_ns});
   if (rest_ns > 0) {  // at half of its roof, of which no rule speaks
     const ModuleId rest = net.module("rest", "Rest");
@@ -124,7 +124,7 @@ TEST(Findings, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
                         const std::string& shapes = "") {
     ProfileBuilder net;
     if (bf16_peak > 0) net.data.roofs.compute.push_back({DType::bf16, bf16_peak, {}});
-    net.op("aten::linear", kModel, work_of(1'000'000'000, bytes), time_ns).shapes = shapes;
+    net.op("aten::linear", kModel, work_of(1'000'000'000, bytes), time_ns).shapes = testing::shapes(shapes);
     net.time(kModel, {time_ns});
     return rules_of(net.derived());
   };
@@ -241,7 +241,7 @@ Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std:
   const ModuleId layer = net.module("layer", "Layer");
   const auto op = net.op_index("aten::linear", layer, work_of(10'000'000, 100, 0, dtype), 2);
   net.data.counts.ops.back().dtype = dtype;
-  net.data.counts.ops.back().shapes = shapes;
+  net.data.counts.ops.back().shapes = testing::shapes(shapes);
   net.clock(layer, {20'000 + gap_ns});
   RunBuilder run;
   const auto owner = run.owner(layer, "aten::linear", op);

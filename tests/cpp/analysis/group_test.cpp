@@ -17,8 +17,8 @@ struct Training : ProfileBuilder {
   ModuleId head = module("head", "Linear");
 
   Training() {
-    op("aten::conv2d", conv, work_of(6'000'000, 1'000), 10'000, 2).shapes = "1x3x8x8";
-    op("aten::conv2d", conv, work_of(2'000'000, 1'000), 4'000).shapes = "1x3x4x4";
+    op("aten::conv2d", conv, work_of(6'000'000, 1'000), 10'000, 2).shapes = testing::shapes("1x3x8x8");
+    op("aten::conv2d", conv, work_of(2'000'000, 1'000), 4'000).shapes = testing::shapes("1x3x4x4");
     op("aten::linear", head, work_of(1'000, 500'000), 1'000);
     op("aten::linear_backward", head, work_of(2'000, 900'000), 3'000).owner.phase = Phase::backward;
     op("mylib::free", head, {}, 2'000);

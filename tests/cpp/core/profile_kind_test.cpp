@@ -1,4 +1,4 @@
-// The kinds of profiles, and the words that stand for a prediction's options in JSON.
+// The kinds of profiles, and how JSON has them.
 
 #include "core/profile_kind.h"
 
@@ -12,36 +12,26 @@
 namespace roofprof {
 namespace {
 
-TEST(PredictedInWords, AreReadBackAsTheSameOptions) {
+TEST(Predicted, HasWordsForItsOptions) {
   Predicted options;
   EXPECT_EQ(words_of(options), "as it was counted");
-  EXPECT_EQ(options_in_words(words_of(options)), options);
-
   options.precision = DType::bf16;
   options.batch = 8;
   options.mode = LaunchMode::compiled;
   options.bandwidth = 1.5;
   EXPECT_EQ(words_of(options), "in bf16, batch 8, compiled, with 1.5 x its bandwidth");
-  EXPECT_EQ(options_in_words(words_of(options)), options);
-
-  options.mode = LaunchMode::graph;
-  options.host_seconds = 1.0 / 3;
-  options.ranks = 8;
-  options.parallel = Parallel::fsdp;
-  EXPECT_EQ(options_in_words(words_of(options)), options) << words_of(options);
-
-  options.counted_under_autocast = true;
-  options.autocast = DType::fp16;
-  for (const double factor : {1.0 / 3, 1e-9, 0.1 + 0.2, 12345678.0}) {
-    options.peak = factor;
-    EXPECT_EQ(options_in_words(words_of(options)), options) << words_of(options);
-  }
-}
-
-TEST(PredictedInWords, OfOtherOptionsAreRefused) {
-  for (const std::string words : {"", "in fp12", "batch x", "batch 8 ", "with 2 x its", "in fp16, ", "compiled,"}) {
-    EXPECT_THROW(options_in_words(words), std::invalid_argument) << words;
-  }
+  options = {.counted_under_autocast = true,
+             .autocast = DType::fp16,
+             .channels_last = true,
+             .mode = LaunchMode::graph,
+             .host_seconds = 2e-5,
+             .peak = 1.0 / 3,
+             .ranks = 8,
+             .parallel = Parallel::fsdp};
+  EXPECT_EQ(
+      words_of(options),
+      "as autocast ran it, as under autocast in fp16, channels last, as a graph, with 2e-05 s of the host per op, "
+      "with 0.3333333333333333 x its peaks, 8 ranks by fsdp");
 }
 
 std::string kinds_written(const Profile& data) {
@@ -60,9 +50,44 @@ TEST(Origin, IsReadAsItWasWritten) {
   data.origin.part = Part{"inner within outer"};
   data.origin.imported = Imported{"torch.profiler"};
   data.origin.kind = Predicted{.batch = 3};
-  EXPECT_NE(kinds_written(data).find("batch 3"), std::string::npos);
+  EXPECT_NE(kinds_written(data).find(R"("prediction": {"mode": "eager", "batch": 3},)"), std::string::npos);
   data.origin.kind.emplace<MergedRanks>().ranks.resize(2);
   EXPECT_NE(kinds_written(data).find("merged"), std::string::npos);
+}
+
+TEST(Origin, HasEveryOptionOfAPrediction) {
+  Profile data;
+  data.origin.kind = Predicted{.precision = DType::bf16,
+                               .batch = 8,
+                               .counted_under_autocast = true,
+                               .autocast = DType::fp16,
+                               .channels_last = true,
+                               .mode = LaunchMode::graph,
+                               .host_seconds = 1.0 / 3,
+                               .bandwidth = 0.1 + 0.2,
+                               .peak = 1e-9,
+                               .ranks = 8,
+                               .parallel = Parallel::fsdp};
+  kinds_written(data);
+  data.origin.kind = Predicted{};
+  EXPECT_NE(kinds_written(data).find(R"("prediction": {"mode": "eager"},)"), std::string::npos);
+}
+
+// Of schema version 5: a text, which is empty where nothing was predicted.
+TEST(Origin, OptionsInWordsAreRefused) {
+  auto text = kinds_written(Profile());
+  EXPECT_EQ(text.find("prediction"), std::string::npos);
+  const auto read_with = [&](const std::string& member) {
+    const auto with = "{" + member + ", " + text.substr(1);
+    JsonReader reader(with);
+    Profile read;
+    read_value(reader, read);
+    return read;
+  };
+  EXPECT_EQ(read_with(R"("prediction": "")"), Profile());
+  EXPECT_THROW(read_with(R"("prediction": "in fp16, batch 8")"), JsonError);
+  EXPECT_THROW(read_with(R"("prediction": {"mode": "lazy"})"), JsonError);
+  EXPECT_THROW(read_with(R"("prediction": {})"), JsonError);
 }
 
 TEST(Origin, IsPredictedOrMergedAndNotBoth) {
@@ -76,7 +101,7 @@ TEST(Origin, AKeptReportIsAReportInTheReport) {
   Profile merged;
   merged.origin.kind = MergedRanks{.ranks = {Rank{}}, .kept = {{0, std::make_shared<const Profile>(one)}}};
   const auto text = kinds_written(merged);
-  EXPECT_NE(text.find(R"("json": {"schema_version": 5, "model": "Net")"), std::string::npos);
+  EXPECT_NE(text.find(R"("json": {"schema_version": 6, "model": "Net")"), std::string::npos);
 }
 
 TEST(Origin, AKeptReportIsOfOneRank) {

@@ -150,9 +150,9 @@ TEST(DeviceJoin, WhereShapesAreNotKnownTheTimeIsTheModulesAndTheOpsTogether) {
   DeviceProfileBuilder builder;
   const auto attention = builder.module("attention", "Attention");
   const auto first = builder.op_index("aten::bmm", attention, work_of(100, 10));
-  builder.data.counts.ops.back().shapes = "8x8";
+  builder.data.counts.ops.back().shapes = testing::shapes("8x8");
   builder.op_index("aten::bmm", attention, work_of(400, 20));
-  builder.data.counts.ops.back().shapes = "16x16";
+  builder.data.counts.ops.back().shapes = testing::shapes("16x16");
   builder.op_index("aten::softmax", attention, work_of(4, 20));
   RunBuilder run;
   run.kernel("small", run.owner(attention, "aten::bmm", first), 0, 10);

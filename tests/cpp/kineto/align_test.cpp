@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace roofprof::kineto {
 namespace {
@@ -177,7 +178,7 @@ TEST(Align, AModuleCalledTwiceIsOneInstance) {
 // A model that splits its inputs otherwise has parameters of the recorded sizes, but for one that the trace hides.
 TEST(Align, TheSameInputsGiveModulesTheSameSizes) {
   Net net;
-  net.reads[net.first] = {{"6x6"}, "aten::linear", {"", "6x6"}, {"3x8x6", "6x6"}};
+  net.reads[net.first] = {{{6, 6}}, "aten::linear", {std::nullopt, Shape{6, 6}}, {{3, 8, 6}, {6, 6}}};
   const auto recorded_as = [&](const std::string& input) {
     Recorded trace;
     forward(trace, instances_of_net(trace));
@@ -229,7 +230,7 @@ TEST(Align, APartOfWhatWasRecorded) {
 // The model's first Linear is 8 -> 16 with a bias.
 TEST(Align, ParametersHaveTheSizesOfTheModel) {
   Net net;
-  net.reads[net.first] = {{"16x8", "16"}, "aten::linear", {"", "16x8", "16"}};
+  net.reads[net.first] = {{{16, 8}, {16}}, "aten::linear", {std::nullopt, Shape{16, 8}, Shape{16}}};
   const auto with_first = [&](const std::string& op, const std::string& sizes, const std::string& types) {
     Recorded trace;
     forward(trace, instances_of_net(trace));
@@ -247,7 +248,7 @@ TEST(Align, ParametersHaveTheSizesOfTheModel) {
             "first (Linear) has a parameter of 16 in the model, and the ops of Linear_0 of the trace take none, but "
             "4x8, 16x8");
   EXPECT_EQ(with_first("aten::stack", "[[]]", R"(["TensorList"])"), "") << "an old trace, which has no lists";
-  net.reads[net.first] = {{"16x8"}, "aten::linear", {"", "16x8"}};
+  net.reads[net.first] = {{{16, 8}}, "aten::linear", {std::nullopt, Shape{16, 8}}};
   EXPECT_EQ(with_first("aten::linear", "[[4, 8], [16, 8], [16]]", three),
             "first (Linear) calls aten::linear of any, 16x8 in the model, and Linear_0 of the trace of 4x8, 16x8, 16");
 }

@@ -80,7 +80,7 @@ CalledModel small_model() {
   layer.parent = kModel;
   model.modules.push_back(layer);
   model.calls = {{kModel, kNone, {}}, {3, 0, {}}};
-  model.reads[static_cast<ModuleId>(3)] = {{"4x4"}, "aten::linear", {"", "4x4"}};
+  model.reads[static_cast<ModuleId>(3)] = {{{4, 4}}, "aten::linear", {std::nullopt, Shape{4, 4}}};
   return model;
 }
 

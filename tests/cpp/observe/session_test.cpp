@@ -44,9 +44,29 @@ TEST(Session, KeepsShapesApartAndSumsCalls) {
     at::add(large, large);
   });
   std::map<std::string, std::int64_t> calls;
-  for (const auto& op : pass.ops) calls[op.shapes] += op.calls;
+  for (const auto& op : pass.ops) calls[shapes_text(op.shapes)] += op.calls;
   EXPECT_EQ(calls, (std::map<std::string, std::int64_t>{{"10, 10", 3}, {"20, 20", 1}}));
   EXPECT_EQ(total_work(pass).flops(), 3 * 10 + 20);
+}
+
+TEST(Session, KeepsTheSizesOfEveryTensor) {
+  const auto x = at::rand({8, 4});
+  const std::vector<at::Tensor> list(40, at::rand({2, 3}));
+  const auto nested = at::_nested_tensor_from_tensor_list({at::rand({2, 3}), at::rand({4, 3})});
+  const auto sparse = at::ones({3, 5}).to_sparse();
+  const auto pass = observe_in_model([&] {
+    at::where(x > 0, x, at::zeros({}));
+    at::cat(list);
+    at::relu(nested);
+    at::neg(sparse);
+    at::rand({7});
+  });
+  const auto taken_by = [&](const std::string& op) { return find(pass, op)->shapes; };
+  EXPECT_EQ(taken_by("aten::where"), (OpShapes{{{8, 4}, {8, 4}, {}}}));
+  EXPECT_EQ(taken_by("aten::cat"), (OpShapes{std::vector<Shape>(40, {2, 3})}));
+  EXPECT_EQ(taken_by("aten::relu"), (OpShapes{{{2, kUnknownSize, 3}}}));
+  EXPECT_EQ(taken_by("aten::neg"), (OpShapes{{{3, 5}}}));
+  EXPECT_EQ(taken_by("aten::rand"), OpShapes());
 }
 
 TEST(Session, ReadsARepeatedInputOnce) {

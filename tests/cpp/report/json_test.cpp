@@ -166,7 +166,7 @@ TEST(ReportJson, WhatIsNoReportIsRefusedInASentence) {
   EXPECT_TRUE(problem_of("SQLite format 3").starts_with("not a roofprof report, but a database of SQLite: `roofprof "));
   EXPECT_EQ(problem_of(R"({"schema_version": 5})"), "not a roofprof report: it lacks the key 'model'");
   EXPECT_EQ(problem_of(R"({"model": 3, "schema_version": 7})"),
-            "not a report of schema version 5, which this roofprof reads, but 7: read it with the roofprof that wrote "
+            "not a report of schema version 6, which this roofprof reads, but 7: read it with the roofprof that wrote "
             "it, or make it again (roofprof docs report#json)");
   EXPECT_EQ(problem_of(R"({"schema_version": 2, "ceilings": {}, "notes": []})"),
             "not a report, but a file of roofs (--ceilings takes it)");

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "core/profile.h"
 
 namespace roofprof::testing {
+
+// "1x3x224x224, 64x3x7x7".
+inline OpShapes shapes(std::string_view text) { return shapes_in_text(text).value(); }
 
 inline constexpr double kFp32Peak = 1e12;       // 1,000 FLOPs take 1 ns
 inline constexpr double kL2Bandwidth = 1e12;    // 1,000 bytes take 1 ns

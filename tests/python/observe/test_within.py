@@ -139,7 +139,7 @@ def test_from_json():
     assert part == report.within("decode")
     assert "within decode" in str(part)
     written = report.to_dict()
-    assert written["schema_version"] == 5
+    assert written["schema_version"] == 6
     assert {row["path"]: row["macs"] for row in written["regions"]} == macs(report.regions)
     # As readers that do not know regions see it.
     for items in (written["ops"], written["times"]):

@@ -56,6 +56,35 @@ def test_another_batch_has_the_work_of_a_count_at_it(name, batches):
     assert predicted.prediction == f"batch {wanted}"
 
 
+class Chosen(nn.Module):
+    def forward(self, x):
+        return torch.where(x > 0, x, torch.zeros((), device=x.device))
+
+
+class Joined(nn.Module):
+    def forward(self, x):
+        return torch.cat([x + i for i in range(40)])
+
+
+@pytest.mark.parametrize("make", [Chosen, Joined])
+def test_another_batch_has_the_shapes_of_a_count_at_it(make):
+    def shapes(report):
+        return [(op["op"], op.get("shapes")) for op in report.to_dict()["ops"]]
+
+    counted_at_8, counted_at_64 = counted(make, 8, 256), counted(make, 64, 256)
+    predicted = counted_at_8.predict("RTX 4090", batch=64)
+    assert shapes(predicted) == shapes(counted_at_64)
+    groups = {group.op: group.shapes for group in predicted.group("op", "shapes")}
+    if make is Chosen:
+        assert groups["aten::where"] == "64x256, 64x256, scalar"
+        assert ("aten::where", [[64, 256], [64, 256], []]) in shapes(predicted)
+    else:
+        assert_same_work(predicted, counted_at_64)
+        assert ("aten::cat", [[64, 256]] * 40) in shapes(predicted)
+        assert groups["aten::cat"].endswith("64x256, ...")
+        assert predicted.total.time == counted_at_64.predict("RTX 4090").total.time
+
+
 def test_another_batch_of_an_embedding():
     def count(batch):
         with torch.device("meta"), torch.no_grad():
@@ -138,6 +167,25 @@ def test_json_gives_it_back(predicted, tmp_path):
     assert read == roofprof.Report.from_dict(predicted.to_dict())
     assert read.prediction == predicted.prediction
     assert read.total.time_high == predicted.total.time_high
+
+
+def test_the_options_are_data_in_json(predicted):
+    assert predicted.to_dict()["prediction"] == {
+        "mode": "compiled",
+        "precision": "fp16",
+        "batch": 8,
+        "autocast": "fp16",
+        "bandwidth": 2.0,
+    }
+    without = counted(mlp, 4, 64)
+    assert without.predict("RTX 4090").to_dict()["prediction"] == {"mode": "eager"}
+    assert "prediction" not in without.to_dict()
+
+
+def test_options_in_words_are_refused(predicted):
+    of_earlier = predicted.to_dict() | {"schema_version": 5, "prediction": "in fp16, batch 8"}
+    with pytest.raises(ValueError, match="'prediction' is in words, as an earlier roofprof wrote it: predict again"):
+        roofprof.Report.from_dict(of_earlier)
 
 
 def test_the_options_are_named(predicted):

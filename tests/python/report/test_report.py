@@ -161,7 +161,39 @@ def test_dict_round_trip(report):
     data = report.to_dict()
     assert Report.from_dict(data) == report
     assert json.loads(json.dumps(data)) == data
-    assert data["schema_version"] == 5
+    assert data["schema_version"] == 6
+
+
+class WithScalars(nn.Module):
+    def forward(self, x):
+        return torch.where(x > 0, x, torch.zeros(()))
+
+
+def test_shapes_of_schema_version_5_are_text():
+    report = roofprof.count(WithScalars(), torch.rand(8, 256))
+    data = report.to_dict()
+    (where,) = [op for op in data["ops"] if op["op"] == "aten::where"]
+    assert where["shapes"] == [[8, 256], [8, 256], []]
+    for op in data["ops"]:
+        if "shapes" in op:
+            op["shapes"] = ", ".join("x".join(map(str, shape)) or "scalar" for shape in op["shapes"])
+    assert where["shapes"] == "8x256, 8x256, scalar"
+    read = Report.from_dict(data | {"schema_version": 5, "prediction": ""})
+    assert read == report
+    assert read.to_dict()["schema_version"] == 6
+
+
+def test_shapes_that_are_not_kept_apart_are_null():
+    of_block = profiler(nn.ReLU())
+    with of_block:
+        for size in range(1, 100):
+            of_block.model(torch.rand(size))
+    report = of_block.report()
+    shapes = [op["shapes"] for op in report.to_dict()["ops"] if op["op"] == "aten::relu"]
+    assert shapes.count(None) == 1
+    assert all(len(shape) == 1 for shape in shapes if shape is not None)
+    assert Report.from_dict(report.to_dict()) == report
+    assert "other shapes" in {group.shapes for group in report.group("shapes")}
 
 
 def test_every_figure_of_a_row_is_in_the_json(report):
@@ -258,6 +290,7 @@ def test_missing_file(tmp_path):
         b"null",
         b'"text"',
         b"{}",
+        b'{"schema_version": 6}',
         b'{"schema_version": 5}',
         b'{"schema_version": 3}',
         b'{"schema_version": 1, "model": "Net"}',
@@ -273,7 +306,7 @@ def test_files_that_are_no_report(content, tmp_path):
 
 
 def test_schema_version_is_said():
-    with pytest.raises(ValueError, match="schema version 5.*but 7"):
+    with pytest.raises(ValueError, match="schema version 6.*but 7"):
         Report.from_dict({"schema_version": 7})
     with pytest.raises(ValueError, match="schema_version"):
         Report.from_dict({})

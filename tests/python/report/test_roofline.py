@@ -94,12 +94,16 @@ def test_the_two_sides_of_the_lower_bound(report):
         assert row.memory_time == pytest.approx(sum(round(share[1] * 1e9) for share in shares) * 1e-9, abs=1e-15)
 
 
+def text_of(shapes):
+    return ", ".join("x".join(map(str, shape)) or "scalar" for shape in shapes)
+
+
 def test_groups_by_module_op_and_shapes_say_the_same(report):
     by_module: dict[str, float] = {}
     modules = [module["path"] for module in report.to_dict()["modules"]]
     bounds: dict[tuple, int] = {}
     for op in report.to_dict()["ops"]:
-        key = (modules[op["module"]], op["op"], op.get("shapes", ""), op["phase"])
+        key = (modules[op["module"]], op["op"], text_of(op.get("shapes", [])), op["phase"])
         bounds[key] = bounds.get(key, 0) + bound_ns(op)
     groups = report.group("module", "op", "shapes", "phase")
     assert len(groups) == len(bounds)

@@ -18,7 +18,7 @@ class Flow {
   AutocastBytes next(std::string_view op, std::string_view shapes, std::int64_t output) {
     OpBucket bucket = testing::bucket_named(op, shapes, dtype_);
     bucket.work.output_elements = output;
-    const auto sizes = shapes_of(shapes);
+    const auto sizes = sized_shapes(bucket);
     read_ = 0;
     for (const auto& shape : sizes) read_ += 2 * static_cast<double>(elements_of(shape));
     write_ = 2 * static_cast<double>(output);
@@ -149,6 +149,17 @@ TEST(Autocast, LeavesOtherTypesAlone) {
   flow.expect_as_counted("aten::add", "2x16x64, 1x16x64", 2048);
   flow.expect_as_counted("aten::linear", "2x16x64, 64x64, 64", 2048);
   flow.expect_as_counted("aten::softmax", "2x16x64", 2048);
+}
+
+// Of forty tensors the last is the residual sum, which stays in fp32: 4 bytes of each element and not 2.
+TEST(Autocast, ReadsEveryTensorOfALongList) {
+  Flow flow;
+  flow.next("aten::pow", "3x5", 15);
+  std::string list;
+  for (int i = 0; i < 39; ++i) list += "2x7, ";
+  const auto bytes = flow.next("aten::cat", list + "3x5", 39 * 14 + 15);
+  EXPECT_DOUBLE_EQ(bytes.read, 39 * 14 * 2 + 15 * 4);
+  EXPECT_DOUBLE_EQ(bytes.write, (39 * 14 + 15) * 4);
 }
 
 TEST(Autocast, BearsOpsWithoutShapes) {

@@ -12,26 +12,18 @@ namespace {
 
 // By its name, so that a failure can be read.
 std::string_view class_named(std::string_view op, std::string_view shapes = "") {
-  return kOpClassNames.at(static_cast<std::size_t>(class_of(testing::bucket_named(op, shapes), shapes_of(shapes))));
+  const auto bucket = testing::bucket_named(op, shapes);
+  return kOpClassNames.at(static_cast<std::size_t>(class_of(bucket, sized_shapes(bucket))));
 }
 
-TEST(ShapesOf, ReadsTheSizesOfAKey) {
-  EXPECT_EQ(shapes_of("1x3x224x224, 64x3x7x7"), (std::vector<Shape>{{1, 3, 224, 224}, {64, 3, 7, 7}}));
-  EXPECT_EQ(shapes_of("1000"), (std::vector<Shape>{{1000}}));
-  EXPECT_EQ(shapes_of("2x0x4"), (std::vector<Shape>{{2, 0, 4}}));
+TEST(SizedShapes, LeaveOutWhatHasNoKnownNumberOfElements) {
+  const auto sized = [](std::string_view shapes) { return sized_shapes(testing::bucket_named("aten::add", shapes)); };
+  EXPECT_EQ(sized("scalar, 2x3, 2x*x4, 2x0x4"), (std::vector<Shape>{{2, 3}, {2, 0, 4}}));
+  EXPECT_TRUE(sized("").empty());
+  EXPECT_TRUE(sized("other shapes").empty());
 }
 
-TEST(ShapesOf, LeavesOutWhatIsNoShape) {
-  EXPECT_TRUE(shapes_of("").empty());
-  EXPECT_TRUE(shapes_of("other shapes").empty());
-  EXPECT_TRUE(shapes_of("x").empty());
-  // A scalar is written as nothing between commas.
-  EXPECT_EQ(shapes_of("2x3, , 5"), (std::vector<Shape>{{2, 3}, {5}}));
-  EXPECT_EQ(shapes_of(", 5"), (std::vector<Shape>{{5}}));
-  EXPECT_EQ(shapes_of("2x3, "), (std::vector<Shape>{{2, 3}}));
-}
-
-TEST(ShapesOf, ElementsAreTheProductAndSaturate) {
+TEST(SizedShapes, ElementsAreTheProductAndSaturate) {
   EXPECT_EQ(elements_of({2, 3, 4}), 24);
   EXPECT_EQ(elements_of({}), 1);
   EXPECT_EQ(elements_of({2, 0, 4}), 0);

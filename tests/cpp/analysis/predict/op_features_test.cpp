@@ -133,7 +133,7 @@ TEST(OpFeatures, AFusedAttentionSavesTheCopyOfItsHeads) {
   EXPECT_FALSE(features[3].is_free);
   EXPECT_FALSE(features_in({attention, worked("aten::clone", "2x16x4x4", moved(0, 2048, 2048))})[1].is_free);
   auto unfused = attention;
-  unfused.shapes = "1x2x4x16x8, 1x2x4x16x8, 1x2x4x16x8";
+  unfused.shapes = testing::shapes("1x2x4x16x8, 1x2x4x16x8, 1x2x4x16x8");
   EXPECT_FALSE(features_in({unfused, same})[1].is_free);
 }
 

@@ -32,7 +32,7 @@ ClassParameters& class_in(Parameters& kind, OpClass op) {
 inline OpBucket bucket_named(std::string_view op, std::string_view shapes, DType dtype = DType::fp32) {
   OpBucket bucket;
   bucket.op = op;
-  bucket.shapes = shapes;
+  bucket.shapes = testing::shapes(shapes);
   bucket.dtype = dtype;
   bucket.calls = 1;
   return bucket;

@@ -32,10 +32,11 @@ struct Net : testing::ProfileBuilder {
     data.run.mode = Mode::count;
     data.tree.modules[kModel].input_shapes = {{2, 64, 56, 56}};
     data.tree.modules[kModel].param_bytes = 4'000;
-    op("aten::conv2d", body, work_of(800'000'000, 2'000'000, 1'000'000), {}, 2).shapes = "2x64x56x56, 64x64x3x3";
-    op("aten::relu_", kModel, work_of(0, 5'000'000, 5'000'000)).shapes = "2x64x56x56";
-    op("aten::view", kModel, {}).shapes = "2x64x56x56";
-    op("aten::linear", head, work_of(40'000'000, 100'000, 100'000)).shapes = "2x512, 1000x512, 1000";
+    op("aten::conv2d", body, work_of(800'000'000, 2'000'000, 1'000'000), {}, 2).shapes =
+        testing::shapes("2x64x56x56, 64x64x3x3");
+    op("aten::relu_", kModel, work_of(0, 5'000'000, 5'000'000)).shapes = testing::shapes("2x64x56x56");
+    op("aten::view", kModel, {}).shapes = testing::shapes("2x64x56x56");
+    op("aten::linear", head, work_of(40'000'000, 100'000, 100'000)).shapes = testing::shapes("2x512, 1000x512, 1000");
     auto& unknown = op("mylib::own", head, {});
     unknown.costed = false;
     time(body, {}, 2);

@@ -69,9 +69,9 @@ struct Counted : ProfileBuilder {
     model.param_bytes = 4 * model.params;
     data.counts.memory.peak_bytes = model.peak_memory = batch * 1000;
     const std::string n = std::to_string(batch);
-    op("aten::conv2d", kModel, convolution_work(batch, 3, 16)).shapes = n + "x3x8x8, 16x3x3x3";
-    op("aten::relu_", kModel, relu_work(batch * 1024)).shapes = n + "x16x8x8";
-    op("aten::linear", kModel, linear_work(batch, 16, 10)).shapes = n + "x16, 10x16, 10";
+    op("aten::conv2d", kModel, convolution_work(batch, 3, 16)).shapes = testing::shapes(n + "x3x8x8, 16x3x3x3");
+    op("aten::relu_", kModel, relu_work(batch * 1024)).shapes = testing::shapes(n + "x16x8x8");
+    op("aten::linear", kModel, linear_work(batch, 16, 10)).shapes = testing::shapes(n + "x16, 10x16, 10");
   }
 };
 
@@ -106,17 +106,17 @@ TEST(SetBatch, ScalesAllCallsTogether) {
 // Flattened with the batch: tokens, windows.
 TEST(SetBatch, ALeadingDimensionMayHoldMoreThanTheBatch) {
   Counted counted(2);
-  counted.op("aten::linear", kModel, linear_work(2 * 49, 16, 10)).shapes = "98x16, 10x16, 10";
+  counted.op("aten::linear", kModel, linear_work(2 * 49, 16, 10)).shapes = testing::shapes("98x16, 10x16, 10");
   set_batch(counted.data, 6);
-  EXPECT_EQ(counted.data.counts.ops.back().shapes, "294x16, 10x16, 10");
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "294x16, 10x16, 10");
   expect_work(counted.data.counts.ops.back().work, linear_work(6 * 49, 16, 10));
 }
 
 TEST(SetBatch, OfAddmmTheBiasComesFirst) {
   Counted counted(1);
-  counted.op("aten::addmm", kModel, linear_work(1, 16, 10)).shapes = "10, 1x16, 16x10";
+  counted.op("aten::addmm", kModel, linear_work(1, 16, 10)).shapes = testing::shapes("10, 1x16, 16x10");
   set_batch(counted.data, 8);
-  EXPECT_EQ(counted.data.counts.ops.back().shapes, "10, 8x16, 16x10");
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "10, 8x16, 16x10");
   expect_work(counted.data.counts.ops.back().work, linear_work(8, 16, 10));
 }
 
@@ -126,9 +126,10 @@ TEST(SetBatch, AttentionHasNoWeights) {
   work.add_macs(2 * 4 * 16 * 16 * 8, DType::fp32);
   work.read_bytes = 3 * 4 * 512;
   work.write_bytes = 4 * 512;
-  counted.op("aten::scaled_dot_product_attention", kModel, work).shapes = "1x4x16x8, 1x4x16x8, 1x4x16x8";
+  counted.op("aten::scaled_dot_product_attention", kModel, work).shapes =
+      testing::shapes("1x4x16x8, 1x4x16x8, 1x4x16x8");
   set_batch(counted.data, 3);
-  EXPECT_EQ(counted.data.counts.ops.back().shapes, "3x4x16x8, 3x4x16x8, 3x4x16x8");
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "3x4x16x8, 3x4x16x8, 3x4x16x8");
   expect_work(counted.data.counts.ops.back().work, work.times(3));
 }
 
@@ -136,7 +137,7 @@ TEST(SetBatch, AttentionHasNoWeights) {
 TEST(SetBatch, OfATrainingStepIsRefused) {
   Counted counted(1);
   auto& update = counted.op("aten::add_", kOptimizer, relu_work(160));
-  update.shapes = "10x16, 10x16";
+  update.shapes = testing::shapes("10x16, 10x16");
   update.owner.phase = Phase::optimizer;
   EXPECT_THROW(set_batch(counted.data, 8), std::invalid_argument);
   expect_work(counted.data.counts.ops.back().work, relu_work(160));
@@ -147,10 +148,45 @@ TEST(SetBatch, ATableThatIsLookedUpInHasNoBatch) {
   Work work;
   work.read_bytes = 4 * 16 * 128 + 8 * 128;
   work.write_bytes = 4 * 16 * 128;
-  counted.op("aten::embedding", kModel, work).shapes = "50257x16, 1x128";
+  counted.op("aten::embedding", kModel, work).shapes = testing::shapes("50257x16, 1x128");
   set_batch(counted.data, 2);
-  EXPECT_EQ(counted.data.counts.ops.back().shapes, "50257x16, 2x128");
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "50257x16, 2x128");
   expect_work(counted.data.counts.ops.back().work, work.times(2));
+}
+
+TEST(SetBatch, AScalarStaysAScalar) {
+  Counted counted(8);
+  counted.op("aten::where", kModel, relu_work(8 * 256)).shapes.tensors = {{8, 256}, {8, 256}, {}};
+  set_batch(counted.data, 64);
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{{64, 256}, {64, 256}, {}}}));
+  expect_work(counted.data.counts.ops.back().work, relu_work(64 * 256));
+}
+
+TEST(SetBatch, AllTensorsOfALongListHaveIt) {
+  Counted counted(2);
+  const std::int64_t n = 40;
+  Work work;
+  work.read_bytes = work.write_bytes = n * 2 * 64 * 56 * 56 * 4;
+  counted.op("aten::cat", kModel, work).shapes.tensors = std::vector<Shape>(n, {2, 64, 56, 56});
+  set_batch(counted.data, 6);
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{std::vector<Shape>(n, {6, 64, 56, 56})}));
+  expect_work(counted.data.counts.ops.back().work, work.times(3));
+}
+
+// The first is the number of components.
+TEST(SetBatch, OfANestedTensorTheFirstSizeIsScaled) {
+  Counted counted(1);
+  counted.op("aten::relu", kModel, relu_work(160)).shapes.tensors = {{1, kUnknownSize, 64}, {kUnknownSize, 64}};
+  set_batch(counted.data, 3);
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{{3, kUnknownSize, 64}, {kUnknownSize, 64}}}));
+}
+
+TEST(SetBatch, WhatHasOtherShapesStillHasThem) {
+  Counted counted(1);
+  counted.op("aten::relu", kModel, relu_work(160)).shapes.others = true;
+  set_batch(counted.data, 3);
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{}, true}));
+  expect_work(counted.data.counts.ops.back().work, relu_work(480));
 }
 
 TEST(SetBatch, NeedsTheBatchThatWasCounted) {

@@ -196,7 +196,7 @@ TEST(MergedCollectives, WhereClocksCannotBeAlignedWaitsAreNotKnown) {
   // Another size: another call.
   auto larger = RankOfTrace(1, kLate, 2, 0).data;
   larger.counts.ops[0].work = work_of(0, 1'000, 1'000);
-  larger.counts.ops[0].shapes = "others";
+  larger.counts.ops[0].shapes.others = true;
   RankMerger merger;
   merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
   merger.add(larger, "1");

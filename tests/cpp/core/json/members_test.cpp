@@ -43,9 +43,28 @@ TEST(JsonMembers, DefaultsAreLeftOut) {
   module.parent = 0;
   module.input_shapes = {{2, 3}, {}};
   module.output_bytes = 0;
-  EXPECT_EQ(written(module), R"({"path": "head", "type": "Linear", "parent": 0, "input_shapes": [[2, 3], []], )"
+  EXPECT_EQ(written(module), R"({"path": "head", "type": "Linear", "parent": 0, "input_shapes": [[2,3],[]], )"
                              R"("output_bytes": 0})");
   EXPECT_EQ(read<Module>(written(module)), module);
+}
+
+TEST(JsonMembers, ShapesAreListsOfSizes) {
+  OpBucket op;
+  op.op = "aten::where";
+  EXPECT_EQ(written(op).find("shapes"), std::string::npos);  // it takes no tensors
+  op.shapes.tensors = {{8, 256}, {2, kUnknownSize}, {}};
+  EXPECT_NE(written(op).find(R"("shapes": [[8,256],[2,-1],[]],)"), std::string::npos) << written(op);
+  EXPECT_EQ(read<OpBucket>(written(op)), op);
+  op.shapes = {.tensors = {}, .others = true};
+  EXPECT_NE(written(op).find(R"("shapes": null,)"), std::string::npos) << written(op);
+  EXPECT_EQ(read<OpBucket>(written(op)), op);
+}
+
+TEST(JsonMembers, ShapesOfSchemaVersion5AreText) {
+  EXPECT_EQ(read<OpShapes>(R"("8x256, scalar")"), (OpShapes{{{8, 256}, {}}}));
+  EXPECT_EQ(read<OpShapes>(R"("other shapes")"), (OpShapes{{}, true}));
+  EXPECT_NE(problem_of<OpShapes>(R"("8 x 256")").find("is no list of sizes"), std::string::npos);
+  EXPECT_NE(problem_of<OpShapes>("8"), "(it was read)");
 }
 
 TEST(JsonMembers, KeysMayComeInAnyOrderAndOthersAreSkipped) {
