@@ -66,43 +66,44 @@ Note describe(const RoofFinding& finding, std::vector<AboveRoof> rows) {
 
 // A bucket that ran faster than its lower bound allows, by more than the roof's own uncertainty, says that the roof is
 // wrong. The reader must see that, so it is a note, and nothing is cut at 100%.
-void note_ops_above_roof(const ProfileData& data, std::vector<Note>& notes) {
+void note_ops_above_roof(const Profile& data, std::vector<Note>& notes) {
   std::map<RoofFinding, std::vector<AboveRoof>> findings;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     const std::int64_t time_ns = bucket.time_ns.value_or(0);
     if (!bucket.costed || time_ns <= 0) continue;
-    const RoofShares shares = roof_shares(bucket, data.ceilings);
+    const RoofShares shares = roof_shares(bucket, data.roofs);
     if (!shares.known || shares.lower_bound_time_ns == 0) continue;
     const Bound roof = largest_share(shares);
     const double ratio = static_cast<double>(shares.lower_bound_time_ns) / static_cast<double>(time_ns);
-    const double spread = spread_of(bucket, roof, data.ceilings);
+    const double spread = spread_of(bucket, roof, data.roofs);
     if (ratio <= 1 + spread) continue;
     findings[{bucket.op, roof}].push_back(
-        {ratio, data.modules[static_cast<std::size_t>(bucket.owner.module)].path, spread});
+        {ratio, data.tree.modules[static_cast<std::size_t>(bucket.owner.module)].path, spread});
   }
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
 // The same for modules, for data in which ops have no times of their own.
-void note_rows_above_roof(const ProfileData& data, const std::vector<RooflineRow>& rows, std::vector<Note>& notes) {
-  const bool ops_timed = std::any_of(data.ops.begin(), data.ops.end(), [](const auto& op) { return op.time_ns; });
+void note_rows_above_roof(const Profile& data, const std::vector<RooflineRow>& rows, std::vector<Note>& notes) {
+  const bool ops_timed =
+      std::any_of(data.counts.ops.begin(), data.counts.ops.end(), [](const auto& op) { return op.time_ns; });
   if (ops_timed) return;
   std::map<RoofFinding, std::vector<AboveRoof>> findings;
   for (const auto& row : rows) {
     if (!row.self.percent_of_roof || row.self.bound.resource.empty()) continue;
     const double ratio = *row.self.percent_of_roof / 100;
-    const double spread = spread_of(provenance_of(row.self.bound, data.ceilings));
+    const double spread = spread_of(provenance_of(row.self.bound, data.roofs));
     if (ratio > 1 + spread) findings[{"a module's own ops", row.self.bound}].push_back({ratio, row.path, spread});
   }
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
 // Bytes have a known distance if their op was observed with its memory.
-void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
-  if (data.ceilings.memory.empty() || data.predicted() != nullptr) return;
+void note_footprints(const Profile& data, std::vector<Note>& notes) {
+  if (data.roofs.memory.empty() || data.origin.predicted() != nullptr) return;
   std::set<std::string> ops;
   bool all = true;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed || bucket.off_device || bucket.link_bytes > 0 || bucket.work.bytes() == 0) continue;
     const bool unknown = stands_at_footprint(bucket);
     if (unknown) ops.insert(bucket.op);
@@ -116,20 +117,20 @@ void note_footprints(const ProfileData& data, std::vector<Note>& notes) {
            all ? std::vector<std::string>() : named);
 }
 
-void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
-  if (data.ceilings.empty()) return;
+void note_missing_roofs(const Profile& data, std::vector<Note>& notes) {
+  if (data.roofs.empty()) return;
   std::set<DType> unknown;
   std::set<DType> by_bytes_alone;
   bool no_level = false;
   bool no_link = false;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed || bucket.off_device) continue;
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
-      if (bucket.work.operations[i] <= 0 || data.ceilings.compute_for(dtype) != nullptr) continue;
+      if (bucket.work.operations[i] <= 0 || data.roofs.compute_for(dtype) != nullptr) continue;
       (needs_roof(bucket.work, dtype) ? unknown : by_bytes_alone).insert(dtype);
     }
-    if (memory_roof(bucket, data.ceilings)) continue;
+    if (memory_roof(bucket, data.roofs)) continue;
     no_link = no_link || bucket.link_bytes > 0;
     no_level =
         no_level || (bucket.link_bytes == 0 && bucket.work.bytes() / std::max<std::int64_t>(bucket.calls, 1) > 0);
@@ -137,7 +138,7 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
   std::set<std::string> without_network;
   for (const auto& part : exposed_parts(data).value_or(std::vector<ExposedPart>{})) {
     if (part.exposed.time_ns > 0 && !part.exposed.roof_known)
-      without_network.insert(data.ops[static_cast<std::size_t>(part.bucket)].op);
+      without_network.insert(data.counts.ops[static_cast<std::size_t>(part.bucket)].op);
   }
   const auto list = [](const std::set<DType>& dtypes) {
     std::string names;
@@ -166,14 +167,14 @@ void note_missing_roofs(const ProfileData& data, std::vector<Note>& notes) {
 }
 
 // Names the ops that launched nothing on the device, those of most bytes first.
-void note_off_device(const ProfileData& data, std::vector<Note>& notes) {
+void note_off_device(const Profile& data, std::vector<Note>& notes) {
   std::map<std::string, std::int64_t> bytes;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.off_device) continue;
     auto& sum = bytes[bucket.op];
     sum = saturating_add(sum, bucket.work.bytes());
   }
-  if (bytes.empty() || data.ceilings.empty()) return;
+  if (bytes.empty() || data.roofs.empty()) return;
   std::vector<std::pair<std::string, std::int64_t>> ranked(bytes.begin(), bytes.end());
   std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
   std::vector<std::string> ops;
@@ -186,9 +187,9 @@ void note_off_device(const ProfileData& data, std::vector<Note>& notes) {
 }
 
 // Names operators of which only a lower limit is known, longest time first.
-void note_lower_limits(const ProfileData& data, const RooflineRow& total, std::vector<Note>& notes) {
+void note_lower_limits(const Profile& data, const RooflineRow& total, std::vector<Note>& notes) {
   std::map<std::string, std::int64_t> times;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed || !bucket.work.lower_limit) continue;
     auto& time_ns = times[bucket.op];
     time_ns = saturating_add(time_ns, bucket.time_ns.value_or(0));
@@ -210,15 +211,15 @@ void note_lower_limits(const ProfileData& data, const RooflineRow& total, std::v
 }
 
 // Longest time first, then most calls; the modules in the model's order.
-std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow& total) {
+std::vector<UncostedOp> uncosted_ops(const Profile& data, const RooflineRow& total) {
   struct Found {
     std::int64_t calls = 0;
     std::optional<std::int64_t> time_ns;
     std::set<ModuleId> modules;
   };
   std::map<std::string, Found> found;
-  for (const auto& bucket : data.ops) {
-    if (bucket.costed || data.unobserved.contains(bucket.op)) continue;
+  for (const auto& bucket : data.counts.ops) {
+    if (bucket.costed || data.counts.unobserved.contains(bucket.op)) continue;
     Found& op = found[bucket.op];
     op.calls = saturating_add(op.calls, bucket.calls);
     op.modules.insert(bucket.owner.module);
@@ -234,7 +235,7 @@ std::vector<UncostedOp> uncosted_ops(const ProfileData& data, const RooflineRow&
     }
     for (const ModuleId id : op.modules) {
       if (entry.modules.size() == kListedModules) break;
-      entry.modules.push_back(data.modules[static_cast<std::size_t>(id)].path);
+      entry.modules.push_back(data.tree.modules[static_cast<std::size_t>(id)].path);
     }
     ranked.emplace_back(op.time_ns.value_or(0), std::move(entry));
   }
@@ -262,9 +263,9 @@ bool is_idle_by_nature(const Module& module) {
 }
 
 // A module with several places ran if it did at one of them.
-Uncalled uncalled_modules(const ProfileData& data) {
+Uncalled uncalled_modules(const Profile& data) {
   const auto calls = calls_by_module(data);
-  const auto& modules = data.modules;
+  const auto& modules = data.tree.modules;
   const auto first_place = [&](std::size_t id) {
     return modules[id].same_as < 0 ? id : static_cast<std::size_t>(modules[id].same_as);
   };
@@ -314,11 +315,11 @@ std::string percent_of_wall(const RooflineRow& total) {
 
 }  // namespace
 
-Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
+Coverage make_coverage(const Profile& data, const std::vector<RooflineRow>& rows, const RooflineRow& total) {
   Coverage coverage;
-  coverage.unobserved = data.unobserved;
-  coverage.dropped_records = data.dropped_records;
-  coverage.unattributed_kernels = data.unattributed_kernels;
+  coverage.unobserved = data.counts.unobserved;
+  coverage.dropped_records = data.device->dropped_records;
+  coverage.unattributed_kernels = data.device->unattributed_kernels;
   coverage.uncosted_ops = uncosted_ops(data, total);
   for (const auto& op : coverage.uncosted_ops) coverage.uncosted.emplace(op.op, op.calls);
 
@@ -337,8 +338,8 @@ Coverage make_coverage(const ProfileData& data, const std::vector<RooflineRow>& 
              uncalled.used);
   }
   // A merged profile may be partial because ranks are missing.
-  const auto* merged = data.merged();
-  if (data.partial && (merged == nullptr || std::ranges::any_of(merged->ranks, &Rank::partial)))
+  const auto* merged = data.origin.merged();
+  if (data.run.partial && (merged == nullptr || std::ranges::any_of(merged->ranks, &Rank::partial)))
     add_note(coverage.notes, "partial", "partial: an exception ended it; only what ran before is counted");
   if (is_saturated(total)) {
     add_note(coverage.notes, "count-saturated",

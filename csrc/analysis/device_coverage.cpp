@@ -31,10 +31,10 @@ bool on_tensor_cores(DType dtype) {
 
 // Returns whether the op that launched the kernel computes in such a type; if its shapes are unknown, all types must
 // be.
-bool by_tensor_op(const KernelBucket& kernel, const ProfileData& data) {
-  if (kernel.bucket >= 0) return on_tensor_cores(data.ops[static_cast<std::size_t>(kernel.bucket)].dtype);
+bool by_tensor_op(const KernelBucket& kernel, const Profile& data) {
+  if (kernel.bucket >= 0) return on_tensor_cores(data.counts.ops[static_cast<std::size_t>(kernel.bucket)].dtype);
   bool any = false;
-  for (const auto& op : data.ops) {
+  for (const auto& op : data.counts.ops) {
     if (op.op != kernel.op || op.owner.module != kernel.owner.module || op.owner.phase != kernel.owner.phase) continue;
     if (!on_tensor_cores(op.dtype)) return false;
     any = true;
@@ -48,8 +48,8 @@ struct OlderKernel {
   std::set<std::string> launchers;  // "aten::matmul in head"
 };
 
-std::string launcher_of(const KernelBucket& kernel, const ProfileData& data) {
-  const std::string& path = data.modules[static_cast<std::size_t>(kernel.owner.module)].path;
+std::string launcher_of(const KernelBucket& kernel, const Profile& data) {
+  const std::string& path = data.tree.modules[static_cast<std::size_t>(kernel.owner.module)].path;
   return (kernel.op.empty() ? "no known op" : kernel.op) + " in " + display_path(path);
 }
 
@@ -60,11 +60,13 @@ std::string describe(const std::string& name, const OlderKernel& kernel, std::in
 }
 
 // Ranges of kernels hold kernels alone.
-void note_uncounted_copies(const ProfileData& data, std::vector<Note>& notes) {
-  if (data.counter_ranges != CounterRanges::kernels || !CounterReader(data.counters).nothing().dram_bytes) return;
+void note_uncounted_copies(const Profile& data, std::vector<Note>& notes) {
+  if (data.device->counters.ranges != CounterRanges::kernels ||
+      !CounterReader(data.device->counters.sources).nothing().dram_bytes)
+    return;
   std::int64_t copies = 0;
   std::int64_t fills = 0;
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     if (kernel.kind == KernelKind::copy) copies += kernel.instances;
     if (kernel.kind == KernelKind::fill) fills += kernel.instances;
   }
@@ -78,16 +80,16 @@ void note_uncounted_copies(const ProfileData& data, std::vector<Note>& notes) {
 
 }  // namespace
 
-bool is_for_older_generation(const KernelBucket& kernel, const ProfileData& data) {
-  const auto device = architecture_of_device(data.compute_capability);
+bool is_for_older_generation(const KernelBucket& kernel, const Profile& data) {
+  const auto device = architecture_of_device(data.device->compute_capability);
   const auto built_for = architecture_in_name(kernel.name);
   if (kernel.kind != KernelKind::kernel || !device || !built_for || *built_for / 10 >= *device / 10) return false;
   return *built_for < kFirstTensorCores || by_tensor_op(kernel, data);
 }
 
-void note_counters(const ProfileData& data, std::vector<Note>& notes) {
+void note_counters(const Profile& data, std::vector<Note>& notes) {
   std::map<std::string, std::vector<std::string>> missing;  // by reason
-  for (const auto& source : data.counters) {
+  for (const auto& source : data.device->counters.sources) {
     if (source.missing.empty()) continue;
     missing[source.missing].emplace_back(kCounterNames[static_cast<std::size_t>(source.counter)]);
   }
@@ -97,12 +99,12 @@ void note_counters(const ProfileData& data, std::vector<Note>& notes) {
   note_uncounted_copies(data, notes);
 }
 
-void note_older_kernels(const ProfileData& data, std::vector<Note>& notes) {
-  const auto device = architecture_of_device(data.compute_capability);
+void note_older_kernels(const Profile& data, std::vector<Note>& notes) {
+  const auto device = architecture_of_device(data.device->compute_capability);
   if (!device) return;
   std::int64_t all_ns = 0;
   std::map<std::string, OlderKernel> older;
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     if (kernel.kind != KernelKind::kernel) continue;
     all_ns = saturating_add(all_ns, kernel.total_ns);
     if (!is_for_older_generation(kernel, data)) continue;

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
-void note_counters(const ProfileData& data, std::vector<Note>& notes);
+void note_counters(const Profile& data, std::vector<Note>& notes);
 
 // Whether the kernel cannot use what the device's generation brought: it was built for an older one, and that matters
 // for it, being arithmetic in a type that tensor cores know, or from before them.
-bool is_for_older_generation(const KernelBucket& kernel, const ProfileData& data);
+bool is_for_older_generation(const KernelBucket& kernel, const Profile& data);
 
 // Kernels that take a good part of the time and were built for an older generation than the device's.
-void note_older_kernels(const ProfileData& data, std::vector<Note>& notes);
+void note_older_kernels(const Profile& data, std::vector<Note>& notes);
 
 }  // namespace roofprof

@@ -21,13 +21,13 @@ std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole
 }
 
 // Adds the counters of modules that were the ranges. A module that launched kernels and has no range stays unknown.
-void add_module_counters(const ProfileData& data, const CounterReader& reader, std::vector<DeviceSums>& sums) {
+void add_module_counters(const Profile& data, const CounterReader& reader, std::vector<DeviceSums>& sums) {
   std::vector<bool> counted(sums.size());
   for (auto& module : sums) {
     module.measured = reader.nothing();
     module.count_all();
   }
-  for (const auto& range : data.module_counters) {
+  for (const auto& range : data.device->counters.modules) {
     const auto id = static_cast<std::size_t>(range.owner.module);
     sums[id].measured += reader.read(range.counters);
     counted[id] = true;
@@ -71,39 +71,41 @@ DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader) {
   return sums;
 }
 
-std::vector<bool> ops_that_only_copy(const ProfileData& data) {
+std::vector<bool> ops_that_only_copy(const Profile& data) {
   using Op = std::pair<Owner, std::string_view>;
   std::set<Op> copy;
   std::set<Op> compute;  // of one name with other shapes, too: which of them launched is not always known
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     (kernel.kind == KernelKind::kernel ? compute : copy).emplace(kernel.owner, kernel.op);
   }
   std::vector<bool> only_copy;
-  only_copy.reserve(data.ops.size());
-  for (const auto& op : data.ops) {
+  only_copy.reserve(data.counts.ops.size());
+  for (const auto& op : data.counts.ops) {
     const Op key(op.owner, op.op);
     only_copy.push_back(copy.contains(key) && !compute.contains(key));
   }
   return only_copy;
 }
 
-std::vector<DeviceSums> device_sums(const ProfileData& data) {
-  const CounterReader reader(data.counters);
-  std::vector<DeviceSums> sums(data.modules.size(), DeviceSums{.measured = reader.nothing()});
-  for (const auto& kernel : data.kernels)
+std::vector<DeviceSums> device_sums(const Profile& data) {
+  const CounterReader reader(data.device->counters.sources);
+  std::vector<DeviceSums> sums(data.tree.modules.size(), DeviceSums{.measured = reader.nothing()});
+  for (const auto& kernel : data.device->kernels)
     sums[static_cast<std::size_t>(kernel.owner.module)] += sums_of(kernel, reader);
   const auto only_copy = ops_that_only_copy(data);
   for (std::size_t i = 0; i < only_copy.size(); ++i) {
-    if (only_copy[i]) sums[static_cast<std::size_t>(data.ops[i].owner.module)].add_uncounted(data.ops[i].work);
+    if (only_copy[i])
+      sums[static_cast<std::size_t>(data.counts.ops[i].owner.module)].add_uncounted(data.counts.ops[i].work);
   }
-  for (const auto& time : data.device_times) sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;
-  if (data.counter_ranges == CounterRanges::modules) add_module_counters(data, reader, sums);
+  for (const auto& time : data.device->timeline.modules)
+    sums[static_cast<std::size_t>(time.module)].idle_ns += time.idle_ns;
+  if (data.device->counters.ranges == CounterRanges::modules) add_module_counters(data, reader, sums);
   return sums;
 }
 
-std::vector<DeviceTime> device_times(const ProfileData& data) {
-  std::vector<DeviceTime> times(data.modules.size());
-  for (const auto& time : data.device_times) times[static_cast<std::size_t>(time.module)] = time;
+std::vector<DeviceTime> device_times(const Profile& data) {
+  std::vector<DeviceTime> times(data.tree.modules.size());
+  for (const auto& time : data.device->timeline.modules) times[static_cast<std::size_t>(time.module)] = time;
   return times;
 }
 

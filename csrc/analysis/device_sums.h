@@ -32,14 +32,14 @@ struct DeviceSums {
 // One kernel (copy, fill) with its counters.
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader);
 
-// By index of ProfileData::ops: whether the op launched copies or fills, and no kernel.
-std::vector<bool> ops_that_only_copy(const ProfileData& data);
+// By index of Counts::ops: whether the op launched copies or fills, and no kernel.
+std::vector<bool> ops_that_only_copy(const Profile& data);
 
 // Of each module's own launches, by id. Meaningful only where a device was traced.
-std::vector<DeviceSums> device_sums(const ProfileData& data);
+std::vector<DeviceSums> device_sums(const Profile& data);
 
 // The time of the device for each module, by id; 0 where it neither worked nor waited.
-std::vector<DeviceTime> device_times(const ProfileData& data);
+std::vector<DeviceTime> device_times(const Profile& data);
 
 // Sets the figures that come from counters, and how many kernels there were. The analytic ones are there.
 // `off_device`: what of the work was not done on the device.

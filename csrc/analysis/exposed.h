@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -16,7 +16,7 @@ namespace roofprof {
 const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group);
 
 // Returns the time that its timed calls need by that roof; empty without one.
-std::optional<double> network_bound_ns(const ProfileData& data, const CollectiveBucket& collective);
+std::optional<double> network_bound_ns(const Profile& data, const CollectiveBucket& collective);
 
 // A part of some time: no op computed while collectives were under way.
 struct Exposed {
@@ -37,23 +37,23 @@ struct ExposedPart {
 };
 
 // Empty where it is not known where communication was exposed.
-std::optional<std::vector<ExposedPart>> exposed_parts(const ProfileData& data);
+std::optional<std::vector<ExposedPart>> exposed_parts(const Profile& data);
 
 // The time of a collective in which other work ran: it is part of no row's time.
 struct HiddenTime {
-  std::int64_t bucket = -1;  // of the collective's op: index into ProfileData::ops
+  std::int64_t bucket = -1;  // of the collective's op: index into Counts::ops
   Owner owner;               // that op's
   std::int64_t ns = 0;
 };
 
 // Empty where it is not known of a collective that was timed. On a device it is time of the collectives' kernels, and
 // the sum over all rows is that of all kernels less this.
-std::optional<std::vector<HiddenTime>> hidden_times(const ProfileData& data);
+std::optional<std::vector<HiddenTime>> hidden_times(const Profile& data);
 
 // Returns what is hidden of the times of a device's kernels: nothing where these are not known.
-std::vector<HiddenTime> hidden_in_kernels(const ProfileData& data);
+std::vector<HiddenTime> hidden_in_kernels(const Profile& data);
 
 // Of each module's own time, by id; empty where it is not known where communication was exposed.
-std::optional<std::vector<Exposed>> exposed_by_module(const ProfileData& data);
+std::optional<std::vector<Exposed>> exposed_by_module(const Profile& data);
 
 }  // namespace roofprof

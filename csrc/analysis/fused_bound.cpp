@@ -44,15 +44,15 @@ double share_of_bytes(std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
-std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<ModuleSums>& inclusive) {
-  if (!data.crossings_known) return {};
-  std::vector<std::array<Fused, kPhaseCount>> sums(data.modules.size());
-  for (const auto& bucket : data.ops) {
+std::vector<FusedBound> fused_bounds(const Profile& data, const std::vector<ModuleSums>& inclusive) {
+  if (!data.counts.crossings_known) return {};
+  std::vector<std::array<Fused, kPhaseCount>> sums(data.tree.modules.size());
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed) continue;
     // What did not run on the device takes none of its time.
-    const auto compute_ns = roof_shares(bucket, data.ceilings).compute_time_ns;
-    const auto seconds = bucket.off_device ? Seconds{} : seconds_of(bucket, data.ceilings);
-    for_each_crossing(bucket, data.modules, [&](ModuleId module, const Crossing& crossing) {
+    const auto compute_ns = roof_shares(bucket, data.roofs).compute_time_ns;
+    const auto seconds = bucket.off_device ? Seconds{} : seconds_of(bucket, data.roofs);
+    for_each_crossing(bucket, data.tree.modules, [&](ModuleId module, const Crossing& crossing) {
       auto& sum = sums[index_of(module)][static_cast<std::size_t>(bucket.owner.phase)];
       // A predicted op may move less than the one that was counted.
       const auto read = std::min(crossing.read_bytes, bucket.work.read_bytes);
@@ -63,7 +63,7 @@ std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<
                             seconds.write * share_of_bytes(written, bucket.work.write_bytes);
     });
   }
-  std::vector<FusedBound> bounds(data.modules.size());
+  std::vector<FusedBound> bounds(data.tree.modules.size());
   for (std::size_t id = 0; id < bounds.size(); ++id) {
     const auto& tally = inclusive[id].tally;
     // Communication takes its time in a fused module, too.

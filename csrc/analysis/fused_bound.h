@@ -7,7 +7,7 @@
 
 #include "analysis/module_sums.h"
 #include "core/crossings.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -32,7 +32,7 @@ void for_each_crossing(const OpBucket& bucket, const std::vector<Module>& module
 // Returns the bound of each module's subtree, by id; empty where it is not known what crosses the boundaries. The parts
 // that a module does in the forward, in the backward and so on run at different times: their bounds add up.
 // A bound is never more than the lower bound of the same ops, in `figures`.
-std::vector<FusedBound> fused_bounds(const ProfileData& data, const std::vector<ModuleSums>& inclusive);
+std::vector<FusedBound> fused_bounds(const Profile& data, const std::vector<ModuleSums>& inclusive);
 
 // Sets a row's fused figures. Call it when the row's other figures are known.
 void add_fused_figures(const FusedBound& bound, RooflineRow& row);

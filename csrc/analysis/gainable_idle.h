@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -16,10 +16,10 @@ std::int64_t device_span_ns(const RooflineRow& total);
 
 // Returns what of the idle time between launches may be there without an observer. Nothing where the device is busy for
 // nearly all of the time between its first launch and its last.
-std::int64_t gainable_idle_ns(const ProfileData& data, const RooflineRow& total);
+std::int64_t gainable_idle_ns(const Profile& data, const RooflineRow& total);
 
 // Returns how long what was profiled takes without an observer: the median bare call. Where no bare call was timed,
 // this is the rows' time, and on a device the gainable idle time as well.
-std::int64_t bare_call_ns(const ProfileData& data, const RooflineRow& total);
+std::int64_t bare_call_ns(const Profile& data, const RooflineRow& total);
 
 }  // namespace roofprof

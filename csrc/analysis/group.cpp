@@ -21,22 +21,21 @@ struct Key {
   std::string_view name;
   std::optional<std::string> GroupRow::* named;
   bool of_signature;  // tells calls of one op in one module and phase apart
-  std::string (*value)(const ProfileData&, const OpBucket&);
+  std::string (*value)(const Profile&, const OpBucket&);
 };
 
 constexpr std::array<Key, 6> kKeys = {{
     {"phase", &GroupRow::phase, false,
-     [](const ProfileData&, const OpBucket& b) {
+     [](const Profile&, const OpBucket& b) {
        return std::string(kPhaseNames[static_cast<std::size_t>(b.owner.phase)]);
      }},
-    {"op", &GroupRow::op, false, [](const ProfileData&, const OpBucket& b) { return b.op; }},
+    {"op", &GroupRow::op, false, [](const Profile&, const OpBucket& b) { return b.op; }},
     {"module", &GroupRow::module, false,
-     [](const ProfileData& d, const OpBucket& b) { return d.modules[static_cast<std::size_t>(b.owner.module)].path; }},
+     [](const Profile& d, const OpBucket& b) { return d.tree.modules[static_cast<std::size_t>(b.owner.module)].path; }},
     {"scope", &GroupRow::scope, false,
-     [](const ProfileData& d, const OpBucket& b) { return path_of_region(d, b.owner.region); }},
-    {"dtype", &GroupRow::dtype, true,
-     [](const ProfileData&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
-    {"shapes", &GroupRow::shapes, true, [](const ProfileData&, const OpBucket& b) { return shapes_text(b.shapes); }},
+     [](const Profile& d, const OpBucket& b) { return path_of_region(d, b.owner.region); }},
+    {"dtype", &GroupRow::dtype, true, [](const Profile&, const OpBucket& b) { return std::string(name_of(b.dtype)); }},
+    {"shapes", &GroupRow::shapes, true, [](const Profile&, const OpBucket& b) { return shapes_text(b.shapes); }},
 }};
 
 const Key& key_named(const std::string& name) {
@@ -64,16 +63,16 @@ struct Group {
 // Groups in order of appearance.
 class Groups {
  public:
-  Groups(const ProfileData& data, std::span<const std::string> keys) : data_(data), reader_(data.counters) {
+  Groups(const Profile& data, std::span<const std::string> keys) : data_(data), reader_(data.device->counters.sources) {
     for (const auto& key : keys) keys_.push_back(&key_named(key));
     if (keys_.empty()) find({});  // everything is one group, also where nothing ran
   }
 
   void add_ops() {
-    for (const auto& bucket : data_.ops) {
+    for (const auto& bucket : data_.counts.ops) {
       Group& group = groups_[find(bucket)];
       group.calls = saturating_add(group.calls, bucket.calls);
-      group.tally.add(bucket, data_.ceilings);
+      group.tally.add(bucket, data_.roofs);
       group.only_compiled &= is_time_of_region(bucket.op) || is_compiled_code(bucket.op);
     }
   }
@@ -83,27 +82,27 @@ class Groups {
   // themselves.
   void add_compiled() {
     Regions regions;
-    for (const auto& bucket : data_.ops) {
+    for (const auto& bucket : data_.counts.ops) {
       if (bucket.op == kCompiledRegion && bucket.time_ns) {
         regions.try_emplace({bucket.owner.module, bucket.owner.phase}, &bucket);
       }
     }
     if (regions.empty()) return;
-    for (const auto& bucket : data_.ops) {
+    for (const auto& bucket : data_.counts.ops) {
       const auto* region =
           ran_itself(bucket) || is_time_of_region(bucket.op) ? nullptr : region_of(bucket.owner, regions);
-      groups_[find(region == nullptr ? bucket : *region)].compared.add(bucket, data_.ceilings);
+      groups_[find(region == nullptr ? bucket : *region)].compared.add(bucket, data_.roofs);
     }
   }
 
   void add_kernels() {
     const auto only_copy = ops_that_only_copy(data_);
     for (std::size_t i = 0; i < only_copy.size(); ++i) {
-      const auto& bucket = data_.ops[i];
+      const auto& bucket = data_.counts.ops[i];
       groups_of_op_[{bucket.owner, bucket.op}].insert(find(bucket));
       if (only_copy[i]) groups_[find(bucket)].device.add_uncounted(bucket.work);
     }
-    for (const auto& kernel : data_.kernels) {
+    for (const auto& kernel : data_.device->kernels) {
       if (kernel.op.empty()) continue;
       const auto candidates = groups_of(kernel);
       if (candidates.size() == 1) {
@@ -117,12 +116,12 @@ class Groups {
   // An op of collectives has the time of its kernels that was exposed. No group has what other work hid.
   void add_communication() {
     for (const auto& part : exposed_parts(data_).value_or(std::vector<ExposedPart>{})) {
-      Group& group = groups_[find(data_.ops[static_cast<std::size_t>(part.bucket)])];
+      Group& group = groups_[find(data_.counts.ops[static_cast<std::size_t>(part.bucket)])];
       group.tally.exposed += part.exposed;
       group.compared.exposed += part.exposed;
     }
     for (const auto& hidden : hidden_in_kernels(data_)) {
-      auto& time_ns = groups_[find(data_.ops[static_cast<std::size_t>(hidden.bucket)])].device.op_time_ns;
+      auto& time_ns = groups_[find(data_.counts.ops[static_cast<std::size_t>(hidden.bucket)])].device.op_time_ns;
       time_ns = std::max<std::int64_t>(time_ns - hidden.ns, 0);
     }
   }
@@ -135,20 +134,20 @@ class Groups {
   // Returns whether the op ran outside of compiled code. On a device its time is that of what it launched, and not
   // known where some of that may be another's (csrc/join/device_join.h).
   bool ran_itself(const OpBucket& bucket) const {
-    return data_.device_timed ? bucket.time_ns != 0 : bucket.time_ns.has_value();
+    return data_.device ? bucket.time_ns != 0 : bucket.time_ns.has_value();
   }
 
   // The compiled code that ran an op of that owner: that of the nearest module around it, of the same phase if there is
   // one; else on a host any, so that all groups together have all work, and on a device none (null).
   const OpBucket* region_of(const Owner& owner, const Regions& regions) const {
     for (const bool in_phase : {true, false}) {
-      for (auto module = owner.module; module >= 0; module = data_.modules[index_of(module)].parent) {
+      for (auto module = owner.module; module >= 0; module = data_.tree.modules[index_of(module)].parent) {
         const auto found =
             in_phase ? regions.find({module, owner.phase}) : regions.lower_bound({module, Phase::forward});
         if (found != regions.end() && found->first.first == module) return found->second;
       }
     }
-    return data_.device_timed ? nullptr : regions.begin()->second;
+    return data_.device ? nullptr : regions.begin()->second;
   }
 
   std::size_t find(const OpBucket& bucket) {
@@ -165,7 +164,7 @@ class Groups {
 
   // Where launches may belong: to one group, unless their op's shapes or dtype are not known and tell groups apart.
   std::set<std::size_t> groups_of(const KernelBucket& kernel) {
-    if (kernel.bucket >= 0) return {find(data_.ops[static_cast<std::size_t>(kernel.bucket)])};
+    if (kernel.bucket >= 0) return {find(data_.counts.ops[static_cast<std::size_t>(kernel.bucket)])};
     const auto known = groups_of_op_.find({kernel.owner, kernel.op});
     if (known != groups_of_op_.end()) return known->second;
     OpBucket alone;  // what only the traced run did
@@ -174,7 +173,7 @@ class Groups {
     return {find(alone)};
   }
 
-  const ProfileData& data_;
+  const Profile& data_;
   CounterReader reader_;
   std::vector<const Key*> keys_;
   std::map<std::vector<std::string>, std::size_t> index_;
@@ -209,8 +208,8 @@ void compare(const Group& group, const Timing& timing, const Ceilings& ceilings,
 
 }  // namespace
 
-std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, std::span<const std::string> keys) {
-  const bool on_device = data.device_timed;
+std::vector<GroupRow> group_rows(const Profile& data, const Figures& total, std::span<const std::string> keys) {
+  const bool on_device = data.device.has_value();
   Groups groups(data, keys);
   groups.add_ops();
   if (on_device) groups.add_kernels();
@@ -222,9 +221,9 @@ std::vector<GroupRow> group_rows(const ProfileData& data, const Figures& total, 
     GroupRow& row = rows.emplace_back();
     const Timing timing = timing_of(group, on_device);
     if (on_device) group.tally.op_time_ns = timing.time_ns;
-    static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.ceilings, data.common_error);
+    static_cast<Figures&>(row) = derive_figures(group.tally, timing, data.roofs, data.times->common_error);
     if (on_device && group.apart) add_device_figures(group.device, group.tally.off_device, row);
-    if (group.compared.buckets > 0) compare(group, timing, data.ceilings, row);
+    if (group.compared.buckets > 0) compare(group, timing, data.roofs, row);
     row.keys = std::move(group.keys);
     for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
     row.calls = group.calls;

@@ -42,24 +42,24 @@ GroupRow exposed_communication(const std::string& module, const Exposed& exposed
 }
 
 // Kernels of compiled code, in place of the op "compiled region", whose work is that of other ops.
-void put_kernels(const ProfileData& data, std::vector<GroupRow>& hotspots) {
-  if (data.compiled_kernels.empty()) return;
+void put_kernels(const Profile& data, std::vector<GroupRow>& hotspots) {
+  if (data.times->compiled_kernels.empty()) return;
   std::erase_if(hotspots, [](const GroupRow& row) { return row.op == kCompiledRegion && row.time_ns; });
   struct Sum {
     Tally tally;
     std::int64_t time_ns = 0;
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;  // by module and name
-  for (const auto& kernel : data.compiled_kernels) {
-    auto& sum = sums[{data.modules[index_of(kernel.owner.module)].path, kernel.name}];
-    sum.tally.add(bucket_of(kernel, data), data.ceilings);
+  for (const auto& kernel : data.times->compiled_kernels) {
+    auto& sum = sums[{data.tree.modules[index_of(kernel.owner.module)].path, kernel.name}];
+    sum.tally.add(bucket_of(kernel, data), data.roofs);
     sum.time_ns = saturating_add(sum.time_ns, kernel.total_ns);
   }
   for (const auto& [key, sum] : sums) {
     GroupRow row;
     Timing timing;
     timing.time_ns = sum.time_ns;
-    static_cast<Figures&>(row) = derive_figures(sum.tally, timing, data.ceilings);
+    static_cast<Figures&>(row) = derive_figures(sum.tally, timing, data.roofs);
     row.module = key.first;
     row.op = key.second;
     row.keys = {key.first, key.second};
@@ -69,11 +69,11 @@ void put_kernels(const ProfileData& data, std::vector<GroupRow>& hotspots) {
 
 // By module: the time of its collectives' ops less that in which communication was exposed, in these ops or outside of
 // them. What a device's kernels were launched by is its ops' time.
-std::vector<std::int64_t> communication_left(const ProfileData& data, const std::vector<Exposed>& exposed) {
-  std::vector<std::int64_t> left(data.modules.size());
-  if (data.device_timed) return left;
+std::vector<std::int64_t> communication_left(const Profile& data, const std::vector<Exposed>& exposed) {
+  std::vector<std::int64_t> left(data.tree.modules.size());
+  if (data.device) return left;
   for (std::size_t id = 0; id < left.size(); ++id) left[id] = -exposed[id].time_ns;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (is_communication(bucket.op)) left[index_of(bucket.owner.module)] += bucket.time_ns.value_or(0);
   }
   return left;
@@ -90,18 +90,17 @@ GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t commun
   return outside;
 }
 
-std::vector<GroupRow> ops_in_modules(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                     const Figures& total) {
-  if (data.ceilings.empty()) return {};
+std::vector<GroupRow> ops_in_modules(const Profile& data, const std::vector<RooflineRow>& rows, const Figures& total) {
+  if (data.roofs.empty()) return {};
   const std::array<std::string, 2> keys = {"module", "op"};
   auto hotspots = group_rows(data, total, keys);
   const auto exposed = exposed_by_module(data);
   const auto communication =
-      exposed ? communication_left(data, *exposed) : std::vector<std::int64_t>(data.modules.size());
+      exposed ? communication_left(data, *exposed) : std::vector<std::int64_t>(data.tree.modules.size());
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     GroupRow& outside =
-        hotspots.emplace_back(outside_ops(rows[i].self, data.device_timed, communication[index_of(ids[i])]));
+        hotspots.emplace_back(outside_ops(rows[i].self, data.device.has_value(), communication[index_of(ids[i])]));
     outside.module = rows[i].path;
     outside.keys = {rows[i].path, *outside.op};
     if (exposed) hotspots.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));

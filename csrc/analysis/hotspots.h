@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -21,8 +21,7 @@ inline constexpr std::string_view kExposedCommunication = "(exposed communicatio
 // The pairs of module and op; their time is the module's own. Empty where nothing has a roof. What a module spends
 // outside of its ops stands beside them, and apart from it what of that, or in ops of collectives, was exposed
 // communication.
-std::vector<GroupRow> ops_in_modules(const ProfileData& data, const std::vector<RooflineRow>& rows,
-                                     const Figures& total);
+std::vector<GroupRow> ops_in_modules(const Profile& data, const std::vector<RooflineRow>& rows, const Figures& total);
 
 // The `most` of them with the most wasted time, the largest first. Ops without a roof stand where all of their time
 // would be wasted. What wastes nothing is left out.

@@ -19,9 +19,9 @@ namespace roofprof {
 namespace {
 
 // How many different kernels each op launched.
-std::vector<std::int64_t> kernels_by_op(const ProfileData& data) {
-  std::vector<std::int64_t> kernels(data.ops.size());
-  for (const auto& kernel : data.kernels) {
+std::vector<std::int64_t> kernels_by_op(const Profile& data) {
+  std::vector<std::int64_t> kernels(data.counts.ops.size());
+  for (const auto& kernel : data.device->kernels) {
     if (kernel.kind == KernelKind::kernel && kernel.bucket >= 0) ++kernels[static_cast<std::size_t>(kernel.bucket)];
   }
   return kernels;
@@ -29,9 +29,9 @@ std::vector<std::int64_t> kernels_by_op(const ProfileData& data) {
 
 // Copies what kernels of devices and of compiled code have alike: where they ran, and their times.
 template <class Kernel>
-void copy_place_and_times(const Kernel& kernel, const ProfileData& data, KernelRow& row) {
+void copy_place_and_times(const Kernel& kernel, const Profile& data, KernelRow& row) {
   row.name = kernel.name;
-  row.module = data.modules[index_of(kernel.owner.module)].path;
+  row.module = data.tree.modules[index_of(kernel.owner.module)].path;
   row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
   row.scope = path_of_region(data, kernel.owner.region);
   row.total_ns = kernel.total_ns;
@@ -44,7 +44,7 @@ void copy_place_and_times(const Kernel& kernel, const ProfileData& data, KernelR
   row.stddev_ns = kernel.stddev_ns;
 }
 
-void copy_facts(const KernelBucket& kernel, const ProfileData& data, KernelRow& row) {
+void copy_facts(const KernelBucket& kernel, const Profile& data, KernelRow& row) {
   copy_place_and_times(kernel, data, row);
   row.kind = kKernelKindNames[static_cast<std::size_t>(kernel.kind)];
   if (kernel.kind == KernelKind::copy) {
@@ -133,11 +133,11 @@ std::array<double, kDTypeCount> operations_of(const Work& work) {
   return operations;
 }
 
-std::string name_of_module(ModuleId id, const ProfileData& data) {
-  return id == kModel ? "(model)" : data.modules[index_of(id)].path;
+std::string name_of_module(ModuleId id, const Profile& data) {
+  return id == kModel ? "(model)" : data.tree.modules[index_of(id)].path;
 }
 
-std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
+std::string with_shares(const CompiledKernel& kernel, const Profile& data) {
   std::string text;
   for (const auto& part : kernel.parts) {
     auto item = name_of_module(part.module, data);
@@ -148,14 +148,14 @@ std::string with_shares(const CompiledKernel& kernel, const ProfileData& data) {
 }
 
 // Holds what is known of the kernel's work against the roofs.
-void add_own_work(const OpBucket& kernel, const ProfileData& data, KernelRow& row) {
+void add_own_work(const OpBucket& kernel, const Profile& data, KernelRow& row) {
   row.bytes = kernel.work.bytes();
   row.incomplete = kernel.work.lower_limit;
   Tally tally;
-  tally.add(kernel, data.ceilings);
+  tally.add(kernel, data.roofs);
   Timing timing;
   timing.time_ns = row.total_ns;
-  const Figures figures = derive_figures(tally, timing, data.ceilings);
+  const Figures figures = derive_figures(tally, timing, data.roofs);
   if (!row.percent_of_roof) {  // else by what was measured
     row.lower_bound_time_ns = figures.lower_bound_time_ns;
     row.percent_of_roof = figures.percent_of_roof;
@@ -170,7 +170,7 @@ void add_own_work(const OpBucket& kernel, const ProfileData& data, KernelRow& ro
 }
 
 // `is_whole`: the row has all of the kernel's time.
-void add_compiled(const CompiledKernel& kernel, const ProfileData& data, bool is_whole, KernelRow& row) {
+void add_compiled(const CompiledKernel& kernel, const Profile& data, bool is_whole, KernelRow& row) {
   row.fused = listed(kernel.ops);
   row.modules = with_shares(kernel, data);
   row.shared = kernel.parts.size() > 1;
@@ -181,7 +181,7 @@ void add_compiled(const CompiledKernel& kernel, const ProfileData& data, bool is
   if (!row.incomplete) row.unfused_bytes = kernel.unfused_bytes;
 }
 
-KernelRow row_of(const CompiledKernel& kernel, const ProfileData& data) {
+KernelRow row_of(const CompiledKernel& kernel, const Profile& data) {
   KernelRow row;
   copy_place_and_times(kernel, data, row);
   row.kind = kKernelKindNames[static_cast<std::size_t>(KernelKind::kernel)];
@@ -190,8 +190,8 @@ KernelRow row_of(const CompiledKernel& kernel, const ProfileData& data) {
 }
 
 // Returns the path of the innermost module around, past regions; empty: there is none.
-std::string module_around(ModuleId id, const ProfileData& data) {
-  while (id >= 0 && data.modules[index_of(id)].type == kRegionType) id = data.modules[index_of(id)].parent;
+std::string module_around(ModuleId id, const Profile& data) {
+  while (id >= 0 && data.tree.modules[index_of(id)].type == kRegionType) id = data.tree.modules[index_of(id)].parent;
   return id < 0 || id == kOutside ? "" : name_of_module(id, data);
 }
 
@@ -201,12 +201,12 @@ struct OnDevice {
   std::int64_t rows = 0;
 };
 
-std::map<std::int64_t, OnDevice> compiled_on_device(const ProfileData& data) {
+std::map<std::int64_t, OnDevice> compiled_on_device(const Profile& data) {
   std::map<std::int64_t, OnDevice> by_id;
-  for (const auto& kernel : data.compiled_kernels) {
+  for (const auto& kernel : data.times->compiled_kernels) {
     if (kernel.id > 0) by_id[kernel.id].kernel = &kernel;
   }
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     if (const auto known = by_id.find(kernel.compiled); known != by_id.end()) ++known->second.rows;
   }
   return by_id;
@@ -225,25 +225,25 @@ void set_share(std::int64_t all_ns, KernelRow& row) {
 
 }  // namespace
 
-OpBucket bucket_of(const CompiledKernel& kernel, const ProfileData& data) {
+OpBucket bucket_of(const CompiledKernel& kernel, const Profile& data) {
   OpBucket bucket;
   bucket.op = kernel.name;
   bucket.owner = kernel.owner;
   bucket.calls = kernel.instances;
   bucket.work = kernel.work;
   bucket.costed = kernel.costed;
-  if (kernel.id > 0) bucket.counted = counted_bytes(kernel.id, data);
+  if (kernel.id > 0) bucket.counted = counted_bytes(kernel.id, *data.device);
   return bucket;
 }
 
-std::vector<KernelRow> kernel_rows(const ProfileData& data) {
-  const auto all_ns = total_ns_of(data.kernels);
+std::vector<KernelRow> kernel_rows(const Profile& data) {
+  const auto all_ns = total_ns_of(data.device->kernels);
   const auto by_op = kernels_by_op(data);
-  const CounterReader reader(data.counters);
+  const CounterReader reader(data.device->counters.sources);
   const auto compiled = compiled_on_device(data);
   std::vector<KernelRow> rows;
-  rows.reserve(data.kernels.size());
-  for (const auto& kernel : data.kernels) {
+  rows.reserve(data.device->kernels.size());
+  for (const auto& kernel : data.device->kernels) {
     KernelRow& row = rows.emplace_back();
     copy_facts(kernel, data, row);
     set_share(all_ns, row);
@@ -261,37 +261,37 @@ std::vector<KernelRow> kernel_rows(const ProfileData& data) {
       const CompiledKernel& code = *known->second.kernel;
       if (known->second.rows == 1 && code.costed && !code.work.lower_limit) take_work(code.work);
     } else if (kernel.bucket >= 0 && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) {
-      const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
+      const OpBucket& op = data.counts.ops[static_cast<std::size_t>(kernel.bucket)];
       if (op.costed && !op.work.lower_limit && !is_time_of_region(op.op)) take_work(op.work);
     }
     add_measured(reader.read(kernel), row);
-    add_roof(operations, useful_bytes, counted_bytes(kernel), data.ceilings, row);
+    add_roof(operations, useful_bytes, counted_bytes(kernel), data.roofs, row);
     if (known != compiled.end()) {
       add_compiled(*known->second.kernel, data, known->second.rows == 1, row);
       continue;
     }
     if (kernel.bucket < 0) continue;
-    const OpBucket& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
+    const OpBucket& op = data.counts.ops[static_cast<std::size_t>(kernel.bucket)];
     if (op.fused.empty()) continue;
     row.fused = listed(op.fused);
     row.code = op.code;
     row.modules = module_around(op.owner.module, data);
     if (op.costed && by_op[static_cast<std::size_t>(kernel.bucket)] == 1) add_own_work(op, data, row);
   }
-  const auto compiled_ns = total_ns_of(data.compiled_kernels);
-  for (const auto& kernel : data.compiled_kernels) {
+  const auto compiled_ns = total_ns_of(data.times->compiled_kernels);
+  for (const auto& kernel : data.times->compiled_kernels) {
     if (kernel.id > 0) continue;
     set_share(compiled_ns, rows.emplace_back(row_of(kernel, data)));
   }
   return rows;
 }
 
-std::string why_no_kernels(const ProfileData& data) {
-  if (!data.kernels.empty() || !data.compiled_kernels.empty()) return "";
+std::string why_no_kernels(const Profile& data) {
+  if (!data.device->kernels.empty() || !data.times->compiled_kernels.empty()) return "";
   if (const auto* note = find_note(data.notes, "no-kernels")) return note->text;
   std::string text = "no kernels: nothing was traced on a device";
   const auto is_compiled = [](const OpBucket& op) { return op.op == kCompiledRegion; };
-  if (std::ranges::any_of(data.ops, is_compiled))
+  if (std::ranges::any_of(data.counts.ops, is_compiled))
     text += "; compiled_kernels=True (--compiled-kernels) tells those of compiled code";
   return text;
 }

@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
 // In the data's order.
-std::vector<KernelRow> kernel_rows(const ProfileData& data);
+std::vector<KernelRow> kernel_rows(const Profile& data);
 
 // Returns a kernel of compiled code as if it were one op, without its time.
-OpBucket bucket_of(const CompiledKernel& kernel, const ProfileData& data);
+OpBucket bucket_of(const CompiledKernel& kernel, const Profile& data);
 
 // Returns why there are no rows, as a sentence that begins with "no kernels"; empty where there are some.
-std::string why_no_kernels(const ProfileData& data);
+std::string why_no_kernels(const Profile& data);
 
 }  // namespace roofprof

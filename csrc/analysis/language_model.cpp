@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analysis/gainable_idle.h"
+#include "analysis/rows.h"
 #include "analysis/within.h"
 
 namespace roofprof {
@@ -13,9 +14,9 @@ std::optional<std::int64_t> known(std::int64_t context) { return context < 0 ? s
 
 }  // namespace
 
-std::vector<TokenPhase> token_phases(const ProfileData& data) {
+std::vector<TokenPhase> token_phases(const Profile& data) {
   std::vector<TokenPhase> phases;
-  for (const TokenCalls& calls : data.token_calls) {
+  for (const TokenCalls& calls : data.run.token_calls) {
     TokenPhase& phase = phases.emplace_back();
     phase.name = calls.region;
     phase.calls = calls.calls;
@@ -25,7 +26,7 @@ std::vector<TokenPhase> token_phases(const ProfileData& data) {
     phase.most_context = known(calls.most_context);
     phase.weight_bytes = calls.weight_bytes;
     phase.cache_bytes = calls.cache_bytes;
-    const ProfileData within = within_region(data, calls.region);
+    const Profile within = within_region(data, calls.region);
     const RooflineRow total = join_total(within, join_rows(within));
     phase.macs = total.macs;
     phase.flops = total.flops;
@@ -33,7 +34,7 @@ std::vector<TokenPhase> token_phases(const ProfileData& data) {
     phase.intensity = total.intensity;
     phase.time_ns = total.wall_ns;
     // A trace has the host's time, and an engine does not wait for the device.
-    if (data.imported && data.device_timed && total.time_ns)
+    if (data.origin.imported && data.device && total.time_ns)
       phase.time_ns = std::max(phase.time_ns.value_or(0), *total.time_ns);
     if (phase.tokens == 0) continue;
     const auto tokens = static_cast<double>(phase.tokens);
@@ -53,22 +54,23 @@ struct TimeOfWork {
 
 // The time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind the
 // device's work, too.
-TimeOfWork time_of_work(const ProfileData& data, const RooflineRow& total) {
-  if (data.imported && total.busy_ns) return {device_span_ns(total), "from the device's first launch to its last"};
+TimeOfWork time_of_work(const Profile& data, const RooflineRow& total) {
+  if (data.origin.imported && total.busy_ns)
+    return {device_span_ns(total), "from the device's first launch to its last"};
   if (total.wall_ns) return {*total.wall_ns, "its wall time"};
   return {total.time_ns.value_or(0), "the time of its rows"};
 }
 
 }  // namespace
 
-std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const RooflineRow& total) {
+std::optional<FlopsUtilization> flops_utilization(const Profile& data, const RooflineRow& total) {
   const auto time = time_of_work(data, total);
   if (time.ns <= 0) return std::nullopt;
   double model = 0;  // seconds at the peak
   double recomputed = 0;
-  for (const OpBucket& bucket : data.ops) {
+  for (const OpBucket& bucket : data.counts.ops) {
     if (bucket.work.macs == 0 || bucket.off_device || bucket.owner.phase == Phase::optimizer) continue;
-    const ComputeCeiling* peak = data.ceilings.compute_for(bucket.dtype);
+    const ComputeCeiling* peak = data.roofs.compute_for(bucket.dtype);
     if (peak == nullptr || peak->operations_per_second <= 0) return std::nullopt;
     const double seconds = 2 * static_cast<double>(bucket.work.macs) / peak->operations_per_second;
     (bucket.owner.phase == Phase::recompute ? recomputed : model) += seconds;

@@ -4,15 +4,15 @@
 #include <optional>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
 // In the order of their first calls.
-std::vector<TokenPhase> token_phases(const ProfileData& data);
+std::vector<TokenPhase> token_phases(const Profile& data);
 
 // MACs of each dtype against the peak of that dtype, over the wall time of the run (the total's time where that is not
 // known). Empty without times or MACs, and where a dtype has no roof.
-std::optional<FlopsUtilization> flops_utilization(const ProfileData& data, const RooflineRow& total);
+std::optional<FlopsUtilization> flops_utilization(const Profile& data, const RooflineRow& total);
 
 }  // namespace roofprof

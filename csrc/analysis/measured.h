@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 

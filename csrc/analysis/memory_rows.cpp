@@ -4,13 +4,13 @@
 
 namespace roofprof {
 
-std::vector<MemoryRow> memory_rows(const ProfileData& data) {
+std::vector<MemoryRow> memory_rows(const Profile& data) {
   std::int64_t all = 0;
-  for (const auto& alive : data.alive_at_peak) all = saturating_add(all, alive.bytes);
+  for (const auto& alive : data.counts.memory.alive) all = saturating_add(all, alive.bytes);
   std::vector<MemoryRow> rows;
-  for (const auto& alive : data.alive_at_peak) {
+  for (const auto& alive : data.counts.memory.alive) {
     rows.push_back({.category = std::string(kMemoryCategoryNames.at(static_cast<std::size_t>(alive.category))),
-                    .module = data.modules[index_of(alive.module)].path,
+                    .module = data.tree.modules[index_of(alive.module)].path,
                     .phase = alive.before ? "" : std::string(kPhaseNames.at(static_cast<std::size_t>(alive.phase))),
                     .before = alive.before,
                     .storages = alive.storages,
@@ -20,13 +20,13 @@ std::vector<MemoryRow> memory_rows(const ProfileData& data) {
   return rows;
 }
 
-std::vector<MemoryMoment> memory_moments(const ProfileData& data) {
-  const auto& timeline = data.memory_timeline;
+std::vector<MemoryMoment> memory_moments(const Profile& data) {
+  const auto& timeline = data.counts.memory.timeline;
   std::vector<MemoryMoment> moments;
   for (const auto& point : timeline.points) {
     moments.push_back({.first_op = std::ssize(moments) * timeline.ops_per_point,
                        .bytes = point.bytes,
-                       .module = data.modules[index_of(point.module)].path,
+                       .module = data.tree.modules[index_of(point.module)].path,
                        .phase = std::string(kPhaseNames.at(static_cast<std::size_t>(point.phase))),
                        .is_peak = std::ssize(moments) == timeline.peak_point});
   }
@@ -48,20 +48,21 @@ std::vector<MemoryRow> memory_by_category(const std::vector<MemoryRow>& rows) {
   return sums;
 }
 
-std::string why_no_memory(const ProfileData& data) {
-  if (!data.alive_at_peak.empty()) return "";
-  if (data.merged() != nullptr) return "the report is of several ranks: look at that of one (report_of)";
-  if (data.part) return "the report is of a part of a run, and memory is known of the whole one";
-  if (data.imported) return "the trace does not say what was allocated";
-  if (data.predicted() != nullptr) {
+std::string why_no_memory(const Profile& data) {
+  if (!data.counts.memory.alive.empty()) return "";
+  if (data.origin.merged() != nullptr) return "the report is of several ranks: look at that of one (report_of)";
+  if (data.origin.part) return "the report is of a part of a run, and memory is known of the whole one";
+  if (data.origin.imported) return "the trace does not say what was allocated";
+  if (data.origin.predicted() != nullptr) {
     return "it was not counted with this batch, precision or number of ranks: count with these, then predict";
   }
   if (const auto* note = find_note(data.notes, "no-memory")) {
     constexpr std::string_view kBefore = "no peak memory: ";
     return note->text.starts_with(kBefore) ? note->text.substr(kBefore.size()) : note->text;
   }
-  if (data.peak_memory) {
-    return *data.peak_memory > 0 ? "the report was written by a version that did not keep it" : "nothing was allocated";
+  if (data.counts.memory.peak_bytes) {
+    return *data.counts.memory.peak_bytes > 0 ? "the report was written by a version that did not keep it"
+                                              : "nothing was allocated";
   }
   return "it was not measured: run, run_step, profile and count measure it, but not a block that is timed, and not a "
          "model of TorchScript";

@@ -4,18 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
 // In the data's order: the largest first.
-std::vector<MemoryRow> memory_rows(const ProfileData& data);
-std::vector<MemoryMoment> memory_moments(const ProfileData& data);
+std::vector<MemoryRow> memory_rows(const Profile& data);
+std::vector<MemoryMoment> memory_moments(const Profile& data);
 
 // Returns the sums of rows by category, in the order of MemoryCategory.
 std::vector<MemoryRow> memory_by_category(const std::vector<MemoryRow>& rows);
 
 // Returns why there are no rows, a clause such as "the report is of several ranks"; empty where there are some.
-std::string why_no_memory(const ProfileData& data);
+std::string why_no_memory(const Profile& data);
 
 }  // namespace roofprof

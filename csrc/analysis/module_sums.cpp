@@ -49,17 +49,17 @@ void ModuleSums::take_off(std::int64_t ns) {
   if (tally.op_time_ns) *tally.op_time_ns = std::max<std::int64_t>(*tally.op_time_ns - ns, 0);
 }
 
-std::vector<ModuleSums> sum_self(const ProfileData& data) {
-  std::vector<ModuleSums> self(data.modules.size());
-  for (const auto& bucket : data.ops) self[index_of(bucket.owner.module)].tally.add(bucket, data.ceilings);
+std::vector<ModuleSums> sum_self(const Profile& data) {
+  std::vector<ModuleSums> self(data.tree.modules.size());
+  for (const auto& bucket : data.counts.ops) self[index_of(bucket.owner.module)].tally.add(bucket, data.roofs);
   if (const auto exposed = exposed_by_module(data)) {
     for (std::size_t id = 0; id < self.size(); ++id) self[id].tally.exposed += (*exposed)[id];
   }
-  for (const auto& time : data.times) {
+  for (const auto& time : data.times->modules) {
     self[index_of(time.owner.module)].times.add(time.self_ns);
     self[index_of(time.owner.module)].host_times.add(time.host_self_ns);
   }
-  if (!data.device_timed) return self;
+  if (!data.device) return self;
   const auto device = device_sums(data);
   for (std::size_t id = 0; id < self.size(); ++id) {
     self[id].device = device[id];
@@ -71,42 +71,43 @@ std::vector<ModuleSums> sum_self(const ProfileData& data) {
 }
 
 // Parents stand before children, so one walk from the end carries every subtree up.
-std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self) {
+std::vector<ModuleSums> sum_subtrees(const Profile& data, const std::vector<ModuleSums>& self) {
   std::vector<ModuleSums> inclusive = self;
-  for (std::size_t id = data.modules.size(); id-- > 0;) {
-    const ModuleId parent = data.modules[id].parent;
+  for (std::size_t id = data.tree.modules.size(); id-- > 0;) {
+    const ModuleId parent = data.tree.modules[id].parent;
     if (parent >= 0) inclusive[index_of(parent)].add(inclusive[id]);
   }
   return inclusive;
 }
 
-std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, const std::vector<ModuleSums>& self,
+std::map<ModuleId, CompiledRegion> compiled_regions(const Profile& data, const std::vector<ModuleSums>& self,
                                                     const std::vector<ModuleSums>& inclusive) {
   std::map<ModuleId, CompiledRegion> regions;
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
-    const ModuleId holder = data.modules[id].compiled_region;
+  for (std::size_t id = 0; id < data.tree.modules.size(); ++id) {
+    const ModuleId holder = data.tree.modules[id].compiled_region;
     if (holder < 0) continue;
     auto [region, fresh] = regions.try_emplace(holder);
     if (fresh) region->second.sums = inclusive[index_of(holder)];
-    if (is_within(static_cast<ModuleId>(id), holder, data.modules)) continue;
+    if (is_within(static_cast<ModuleId>(id), holder, data.tree.modules)) continue;
     region->second.reaches_out = true;
     region->second.sums.add(self[id]);
   }
   return regions;
 }
 
-Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data,
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const Profile& data,
                    std::int64_t ends_ns) {
-  Timing timing = sums.times.timing(data.runs.chosen);
-  if (data.device_timed && timing.time_ns) {
+  Timing timing = sums.times.timing(data.run.runs.chosen);
+  if (data.device && timing.time_ns) {
     timing.of_device = true;
     if (busy_ns) {
-      timing.device = DeviceWait{*busy_ns, sums.device.idle_ns, ends_ns, idle_by_observing(data, sums.device.launches)};
+      timing.device = DeviceWait{*busy_ns, sums.device.idle_ns, ends_ns,
+                                 idle_by_observing(data.device->timeline, sums.device.launches)};
     }
-    timing.host_ns = sums.host_times.at(data.runs.chosen);
+    timing.host_ns = sums.host_times.at(data.run.runs.chosen);
   }
-  Figures figures = derive_figures(sums.tally, timing, data.ceilings, data.common_error);
-  if (data.device_timed) add_device_figures(sums.device, sums.tally.off_device, figures);
+  Figures figures = derive_figures(sums.tally, timing, data.roofs, data.times->common_error);
+  if (data.device) add_device_figures(sums.device, sums.tally.off_device, figures);
   return figures;
 }
 

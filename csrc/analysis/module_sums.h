@@ -34,8 +34,8 @@ struct ModuleSums {
 };
 
 // By module id.
-std::vector<ModuleSums> sum_self(const ProfileData& data);
-std::vector<ModuleSums> sum_subtrees(const ProfileData& data, const std::vector<ModuleSums>& self);
+std::vector<ModuleSums> sum_self(const Profile& data);
+std::vector<ModuleSums> sum_subtrees(const Profile& data, const std::vector<ModuleSums>& self);
 
 // The compiled region that a module runs.
 struct CompiledRegion {
@@ -44,13 +44,13 @@ struct CompiledRegion {
 };
 
 // By the module that runs it.
-std::map<ModuleId, CompiledRegion> compiled_regions(const ProfileData& data, const std::vector<ModuleSums>& self,
+std::map<ModuleId, CompiledRegion> compiled_regions(const Profile& data, const std::vector<ModuleSums>& self,
                                                     const std::vector<ModuleSums>& inclusive);
 
 // All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor is when
 // the device was idle. `ends_ns`: idle time before the first launch and after the last, where the sums are of all that
 // ran.
-Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const ProfileData& data,
+Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const Profile& data,
                    std::int64_t ends_ns = 0);
 
 }  // namespace roofprof

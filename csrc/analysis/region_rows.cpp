@@ -13,17 +13,17 @@ namespace {
 std::size_t at(RegionId region) { return static_cast<std::size_t>(region); }
 
 // Where whole modules were the ranges of counters: a module that launched kernels and has no range is not known.
-void add_counters_of_modules(const ProfileData& data, const CounterReader& reader, std::vector<ModuleSums>& sums) {
+void add_counters_of_modules(const Profile& data, const CounterReader& reader, std::vector<ModuleSums>& sums) {
   for (auto& region : sums) {
     region.device.measured = reader.nothing();
     region.device.count_all();
   }
   std::set<std::pair<RegionId, ModuleId>> counted;
-  for (const auto& range : data.module_counters) {
+  for (const auto& range : data.device->counters.modules) {
     sums[at(range.owner.region)].device.measured += reader.read(range.counters);
     counted.emplace(range.owner.region, range.owner.module);
   }
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     const bool known =
         kernel.kind != KernelKind::kernel || counted.contains({kernel.owner.region, kernel.owner.module});
     if (!known) sums[at(kernel.owner.region)].device.measured = kNotMeasured;
@@ -31,27 +31,27 @@ void add_counters_of_modules(const ProfileData& data, const CounterReader& reade
 }
 
 // What ran in no region inside, by id.
-std::vector<ModuleSums> sum_regions(const ProfileData& data) {
-  std::vector<ModuleSums> sums(data.regions.size() + 1);
+std::vector<ModuleSums> sum_regions(const Profile& data) {
+  std::vector<ModuleSums> sums(data.tree.regions.size() + 1);
   const auto exists = existing_rows(data);
-  for (const auto& bucket : data.ops) sums[at(bucket.owner.region)].tally.add(bucket, data.ceilings);
+  for (const auto& bucket : data.counts.ops) sums[at(bucket.owner.region)].tally.add(bucket, data.roofs);
   if (const auto parts = exposed_parts(data)) {
     for (const auto& part : *parts) sums[at(part.region)].tally.exposed += part.exposed;
   }
-  for (const auto& time : data.times) {
+  for (const auto& time : data.times->modules) {
     if (!exists[index_of(time.owner.module)]) continue;
     sums[at(time.owner.region)].times.add(time.self_ns);
     sums[at(time.owner.region)].host_times.add(time.host_self_ns);
   }
-  if (!data.device_timed) return sums;
-  const CounterReader reader(data.counters);
+  if (!data.device) return sums;
+  const CounterReader reader(data.device->counters.sources);
   for (auto& region : sums) region.device.measured = reader.nothing();
-  for (const auto& kernel : data.kernels) sums[at(kernel.owner.region)].device += sums_of(kernel, reader);
+  for (const auto& kernel : data.device->kernels) sums[at(kernel.owner.region)].device += sums_of(kernel, reader);
   const auto only_copy = ops_that_only_copy(data);
   for (std::size_t i = 0; i < only_copy.size(); ++i) {
-    if (only_copy[i]) sums[at(data.ops[i].owner.region)].device.add_uncounted(data.ops[i].work);
+    if (only_copy[i]) sums[at(data.counts.ops[i].owner.region)].device.add_uncounted(data.counts.ops[i].work);
   }
-  if (data.counter_ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
+  if (data.device->counters.ranges == CounterRanges::modules) add_counters_of_modules(data, reader, sums);
   for (auto& region : sums) region.tally.op_time_ns = region.device.op_time_ns;
   for (const auto& hidden : hidden_in_kernels(data)) sums[at(hidden.owner.region)].take_off(hidden.ns);
   return sums;
@@ -63,10 +63,10 @@ void forget_times(ModuleSums& sums) {
   sums.tally.op_time_ns.reset();
 }
 
-std::vector<RegionId> regions_in_order(const ProfileData& data) {
-  std::vector<std::vector<RegionId>> children(data.regions.size() + 1);
-  for (auto id = static_cast<RegionId>(data.regions.size()); id > 0; --id) {
-    children[at(data.regions[at(id) - 1].parent)].push_back(id);
+std::vector<RegionId> regions_in_order(const Profile& data) {
+  std::vector<std::vector<RegionId>> children(data.tree.regions.size() + 1);
+  for (auto id = static_cast<RegionId>(data.tree.regions.size()); id > 0; --id) {
+    children[at(data.tree.regions[at(id) - 1].parent)].push_back(id);
   }
   std::vector<RegionId> order;
   auto pending = children[at(kNoRegion)];
@@ -81,15 +81,15 @@ std::vector<RegionId> regions_in_order(const ProfileData& data) {
 
 }  // namespace
 
-std::vector<RooflineRow> region_rows(const ProfileData& data) {
-  if (data.regions.empty()) return {};
+std::vector<RooflineRow> region_rows(const Profile& data) {
+  if (data.tree.regions.empty()) return {};
   auto self = sum_regions(data);
   auto inclusive = self;
   for (std::size_t id = self.size(); id-- > 1;) {
-    const auto& region = data.regions[id - 1];
+    const auto& region = data.tree.regions[id - 1];
     inclusive[at(region.parent)].add(inclusive[id]);
     // What a timed run did not do in the region, it did in the one around it.
-    if (data.runs.chosen < 0 || !region.wall_ns.empty() || region.calls == 0) continue;
+    if (data.run.runs.chosen < 0 || !region.wall_ns.empty() || region.calls == 0) continue;
     forget_times(inclusive[id]);
     forget_times(self[id]);
     forget_times(self[at(region.parent)]);
@@ -107,13 +107,13 @@ std::vector<RooflineRow> region_rows(const ProfileData& data) {
   };
   for (const auto id : regions_in_order(data)) {
     if (!exists[at(id)]) continue;
-    const auto& region = data.regions[at(id) - 1];
+    const auto& region = data.tree.regions[at(id) - 1];
     if (region.parent != kNoRegion && exists[at(region.parent)]) depth[at(id)] = depth[at(region.parent)] + 1;
     auto& row = add(id, inclusive[at(id)], path_of_region(data, id));
     row.type = kRegionType;
     row.calls = region.calls;
-    if (std::cmp_less(data.runs.chosen, region.wall_ns.size()) && data.runs.chosen >= 0) {
-      row.wall_ns = region.wall_ns[static_cast<std::size_t>(data.runs.chosen)];
+    if (std::cmp_less(data.run.runs.chosen, region.wall_ns.size()) && data.run.runs.chosen >= 0) {
+      row.wall_ns = region.wall_ns[static_cast<std::size_t>(data.run.runs.chosen)];
     }
   }
   if (exists[at(kNoRegion)]) add(kNoRegion, self[at(kNoRegion)], std::string(kNoRegionName));

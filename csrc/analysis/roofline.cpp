@@ -257,8 +257,8 @@ Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings&
   figures.op_time_ns = tally.op_time_ns;
   if (tally.predicted_ns) {
     const auto predicted = static_cast<double>(*tally.predicted_ns);
-    figures.time_low_ns = rounded_ns((predicted - tally.below_ns.of_sum(common_error)) / kNanoseconds);
-    figures.time_high_ns = rounded_ns((predicted + tally.above_ns.of_sum(common_error)) / kNanoseconds);
+    figures.time_low_ns = rounded_ns((predicted - tally.below_ns.of_sum(common_error)) / kNanosecondsPerSecond);
+    figures.time_high_ns = rounded_ns((predicted + tally.above_ns.of_sum(common_error)) / kNanosecondsPerSecond);
   }
   if (figures.time_ns && tally.buckets == 0 && !timing.of_device) figures.op_time_ns = 0;
   figures.host_time_ns = timing.host_ns;

@@ -11,7 +11,7 @@
 #include "analysis/exposed.h"
 #include "core/deviation.h"
 #include "core/memory_time.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 

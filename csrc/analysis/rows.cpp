@@ -18,10 +18,10 @@ namespace roofprof {
 namespace {
 
 // What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
-Figures figures_in_region(const ModuleSums& sums, const ProfileData& data) {
+Figures figures_in_region(const ModuleSums& sums, const Profile& data) {
   auto tally = sums.tally;
   tally.op_time_ns.reset();
-  return derive_figures(tally, {}, data.ceilings, data.common_error);
+  return derive_figures(tally, {}, data.roofs, data.times->common_error);
 }
 
 // What was measured, without figures that compare it with the work.
@@ -43,7 +43,7 @@ void copy_measured(const Figures& from, Figures& to) {
 }
 
 // The time of a row that runs a compiled region, and work that is not all that the region did: they are not compared.
-Figures figures_apart(const Figures& own, const ModuleSums& sums, const ProfileData& data) {
+Figures figures_apart(const Figures& own, const ModuleSums& sums, const Profile& data) {
   Figures figures = figures_in_region(sums, data);
   copy_measured(own, figures);
   figures.op_time_ns = sums.tally.op_time_ns;
@@ -52,9 +52,9 @@ Figures figures_apart(const Figures& own, const ModuleSums& sums, const ProfileD
 
 // A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
 Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region,
-                        std::optional<std::int64_t> busy_ns, const ProfileData& data) {
+                        std::optional<std::int64_t> busy_ns, const Profile& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
-    self.times.by_run.assign(static_cast<std::size_t>(data.runs.chosen) + 1, 0);
+    self.times.by_run.assign(static_cast<std::size_t>(data.run.runs.chosen) + 1, 0);
   }
   const Figures own = figures_of(self, busy_ns, data);
   // Its own time and bytes are the region's, its own work is not: nothing joins them but the sum over the subtree.
@@ -74,11 +74,11 @@ std::optional<double> share_of(const Figures& part, const Figures& whole) {
 }
 
 // The path of the region of that name; empty where there is none, or more than one.
-std::optional<std::string_view> row_of_region(const ProfileData& data, std::string_view name) {
+std::optional<std::string_view> row_of_region(const Profile& data, std::string_view name) {
   std::optional<std::string_view> path;
-  for (const auto& module : data.modules) {
+  for (const auto& module : data.tree.modules) {
     if (module.type != kRegionType || module.parent < 0) continue;
-    const auto& parent = data.modules[static_cast<std::size_t>(module.parent)].path;
+    const auto& parent = data.tree.modules[static_cast<std::size_t>(module.parent)].path;
     if (std::string_view(module.path).substr(parent.empty() ? 0 : parent.size() + 1) != name) continue;
     if (path) return std::nullopt;
     path = module.path;
@@ -86,12 +86,12 @@ std::optional<std::string_view> row_of_region(const ProfileData& data, std::stri
   return path;
 }
 
-std::vector<ModuleId> tree_order(const ProfileData& data) {
-  std::vector<std::vector<ModuleId>> children(data.modules.size());
+std::vector<ModuleId> tree_order(const Profile& data) {
+  std::vector<std::vector<ModuleId>> children(data.tree.modules.size());
   std::vector<ModuleId> pending;
-  const auto count = static_cast<ModuleId>(data.modules.size());
+  const auto count = static_cast<ModuleId>(data.tree.modules.size());
   for (ModuleId id = count - 1; id >= 0; --id) {
-    const ModuleId parent = data.modules[index_of(id)].parent;
+    const ModuleId parent = data.tree.modules[index_of(id)].parent;
     if (parent >= 0) {
       children[index_of(parent)].push_back(id);
     } else if (id != kModel) {
@@ -100,7 +100,7 @@ std::vector<ModuleId> tree_order(const ProfileData& data) {
   }
   pending.push_back(kModel);
   std::vector<ModuleId> order;
-  order.reserve(data.modules.size());
+  order.reserve(data.tree.modules.size());
   while (!pending.empty()) {
     const ModuleId id = pending.back();
     pending.pop_back();
@@ -138,9 +138,9 @@ double noise_of(const std::vector<std::int64_t>& times_ns) {
 }
 
 // When the device worked for just one region is not known.
-std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const ProfileData& data) {
-  const bool one_by_one = data.device_times.empty() && !data.kernels.empty();  // as ncu runs them
-  return !data.part && !one_by_one ? std::optional(busy_ns) : std::nullopt;
+std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const Profile& data) {
+  const bool one_by_one = data.device->timeline.modules.empty() && !data.device->kernels.empty();  // as ncu runs them
+  return !data.origin.part && !one_by_one ? std::optional(busy_ns) : std::nullopt;
 }
 
 // What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has
@@ -153,11 +153,11 @@ std::invalid_argument too_deep(const std::string& what, const std::string& name,
   return std::invalid_argument(what + " '" + shown(name) + "' is nested more than " + std::to_string(most) + " deep");
 }
 
-void check_regions(const ProfileData& data) {
-  const auto count = std::ssize(data.regions);
-  std::vector<std::int32_t> depth(data.regions.size() + 1);
+void check_regions(const Profile& data) {
+  const auto count = std::ssize(data.tree.regions);
+  std::vector<std::int32_t> depth(data.tree.regions.size() + 1);
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const auto& region = data.regions[static_cast<std::size_t>(i)];
+    const auto& region = data.tree.regions[static_cast<std::size_t>(i)];
     if (region.parent < 0 || region.parent > i) {
       throw std::invalid_argument("region '" + shown(region.name) + "' comes before the region around it");
     }
@@ -171,35 +171,35 @@ void check_regions(const ProfileData& data) {
         throw std::invalid_argument(what + " ran in no region of the profile");
     }
   };
-  check(data.ops, "an op");
-  check(data.times, "a module");
-  check(data.kernels, "a kernel");
-  check(data.compiled_kernels, "a kernel");
-  check(data.module_counters, "a counter");
+  check(data.counts.ops, "an op");
+  check(data.times->modules, "a module");
+  check(data.device->kernels, "a kernel");
+  check(data.times->compiled_kernels, "a kernel");
+  check(data.device->counters.modules, "a counter");
 }
 
-void check_device(const ProfileData& data, ModuleId modules) {
+void check_device(const Profile& data, ModuleId modules) {
   const auto check = [&](ModuleId id, const std::string& what) {
     if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
   };
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : data.device->kernels) {
     check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
-    if (kernel.bucket >= std::ssize(data.ops)) {
+    if (kernel.bucket >= std::ssize(data.counts.ops)) {
       throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
   }
-  for (const auto& kernel : data.compiled_kernels) {
+  for (const auto& kernel : data.times->compiled_kernels) {
     check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
     for (const auto& part : kernel.parts) check(part.module, "a part of kernel '" + shown(kernel.name) + "'");
   }
-  for (const auto& time : data.device_times) check(time.module, "a time of the device");
-  for (const auto& counters : data.module_counters) check(counters.owner.module, "a counter");
+  for (const auto& time : data.device->timeline.modules) check(time.module, "a time of the device");
+  for (const auto& counters : data.device->counters.modules) check(counters.owner.module, "a counter");
 }
 
-void check_ranks(const ProfileData& data) {
-  if (data.merged() == nullptr) return;
-  for (const auto& over_ranks : data.merged()->modules) {
-    if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.modules)) {
+void check_ranks(const Profile& data) {
+  if (data.origin.merged() == nullptr) return;
+  for (const auto& over_ranks : data.origin.merged()->modules) {
+    if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.tree.modules)) {
       throw std::invalid_argument("a time over ranks belongs to no module of the profile");
     }
   }
@@ -217,10 +217,10 @@ FusedBound fused_total(const std::vector<RooflineRow>& rows) {
 }
 
 // How well the machine was used is told by the time that passed, however many threads shared it.
-void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) {
+void judge_by_wall(Figures& total, const Tally& tally, const Profile& data) {
   Timing passed;
-  passed.time_ns = chosen_wall(data.runs);
-  const auto by_wall = derive_figures(tally, passed, data.ceilings, data.common_error);
+  passed.time_ns = chosen_wall(data.run.runs);
+  const auto by_wall = derive_figures(tally, passed, data.roofs, data.times->common_error);
   total.achieved_flops = by_wall.achieved_flops;
   total.achieved_bandwidth = by_wall.achieved_bandwidth;
   total.wasted_time_ns = by_wall.wasted_time_ns;
@@ -228,25 +228,27 @@ void judge_by_wall(Figures& total, const Tally& tally, const ProfileData& data) 
 }
 
 // The modules of which some work is in kernels that count for a module above: their time is not that of all their work.
-std::vector<bool> modules_shared_above(const ProfileData& data) {
-  std::vector<bool> shared(data.modules.size());
-  for (const auto& kernel : data.compiled_kernels) {
+std::vector<bool> modules_shared_above(const Profile& data) {
+  std::vector<bool> shared(data.tree.modules.size());
+  for (const auto& kernel : data.times->compiled_kernels) {
     for (const auto& part : kernel.parts) {
       auto id = part.module;
-      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) shared[index_of(id)] = true;
+      for (; id >= 0 && id != kernel.owner.module; id = data.tree.modules[index_of(id)].parent)
+        shared[index_of(id)] = true;
     }
   }
   return shared;
 }
 
 // Of the kernels that count for a module above, the time that is each subtree's share by work.
-std::vector<double> shared_times(const ProfileData& data) {
-  std::vector<double> times(data.modules.size());
-  for (const auto& kernel : data.compiled_kernels) {
+std::vector<double> shared_times(const Profile& data) {
+  std::vector<double> times(data.tree.modules.size());
+  for (const auto& kernel : data.times->compiled_kernels) {
     for (const auto& part : kernel.parts) {
       const auto ns = part.share * static_cast<double>(kernel.total_ns);
       auto id = part.module;
-      for (; id >= 0 && id != kernel.owner.module; id = data.modules[index_of(id)].parent) times[index_of(id)] += ns;
+      for (; id >= 0 && id != kernel.owner.module; id = data.tree.modules[index_of(id)].parent)
+        times[index_of(id)] += ns;
     }
   }
   return times;
@@ -254,10 +256,10 @@ std::vector<double> shared_times(const ProfileData& data) {
 
 }  // namespace
 
-bool threads_overlap(const ProfileData& data, const RooflineRow& total) {
+bool threads_overlap(const Profile& data, const RooflineRow& total) {
   constexpr double kClocks = 1.01;  // clocks of one thread do not agree to the nanosecond
-  const auto wall = chosen_wall(data.runs);
-  return !data.device_timed && wall.value_or(0) > 0 &&
+  const auto wall = chosen_wall(data.run.runs);
+  return !data.device && wall.value_or(0) > 0 &&
          static_cast<double>(total.time_ns.value_or(0)) > kClocks * static_cast<double>(*wall);
 }
 
@@ -270,14 +272,14 @@ std::optional<double> observer_overhead(const Runs& runs) {
   return added / bare;
 }
 
-void check_consistent(const ProfileData& data) {
-  const auto count = static_cast<ModuleId>(data.modules.size());
+void check_consistent(const Profile& data) {
+  const auto count = static_cast<ModuleId>(data.tree.modules.size());
   if (count <= kOptimizer) {
     throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
   }
-  std::vector<std::int32_t> depth(data.modules.size());
+  std::vector<std::int32_t> depth(data.tree.modules.size());
   for (ModuleId id = 0; id < count; ++id) {
-    const auto& module = data.modules[index_of(id)];
+    const auto& module = data.tree.modules[index_of(id)];
     if (module.same_as >= id) {
       throw std::invalid_argument("module '" + shown(module.path) + "' comes before the module that it repeats");
     }
@@ -290,12 +292,12 @@ void check_consistent(const ProfileData& data) {
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
     if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
   }
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (bucket.owner.module < 0 || bucket.owner.module >= count) {
       throw std::invalid_argument("op '" + shown(bucket.op) + "' belongs to no module of the profile");
     }
   }
-  for (const auto& time : data.times) {
+  for (const auto& time : data.times->modules) {
     if (time.owner.module < 0 || time.owner.module >= count) {
       throw std::invalid_argument("a time belongs to no module of the profile");
     }
@@ -306,55 +308,55 @@ void check_consistent(const ProfileData& data) {
   check_collectives(data);
   check_memory(data);
   check_ranks(data);
-  if (data.runs.chosen >= std::ssize(data.runs.total_ns)) {
+  if (data.run.runs.chosen >= std::ssize(data.run.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }
 }
 
-std::vector<std::int64_t> calls_by_module(const ProfileData& data) {
-  std::vector<std::int64_t> calls(data.modules.size());
-  for (const auto& time : data.times) {
+std::vector<std::int64_t> calls_by_module(const Profile& data) {
+  std::vector<std::int64_t> calls(data.tree.modules.size());
+  for (const auto& time : data.times->modules) {
     // A module's forward inside a running backward is recompute; nothing calls a module in the backward phase itself,
     // but regions are opened there.
-    if (time.owner.phase != Phase::backward || data.modules[index_of(time.owner.module)].type == kRegionType)
+    if (time.owner.phase != Phase::backward || data.tree.modules[index_of(time.owner.module)].type == kRegionType)
       calls[index_of(time.owner.module)] = saturating_add(calls[index_of(time.owner.module)], time.calls);
   }
   return calls;
 }
 
-std::vector<bool> existing_rows(const ProfileData& data) {
-  std::vector<bool> exists(data.modules.size(), true);
+std::vector<bool> existing_rows(const Profile& data) {
+  std::vector<bool> exists(data.tree.modules.size(), true);
   exists[kOutside] = exists[kOptimizer] = false;
   for (std::size_t id = 0; id < exists.size(); ++id) {
-    if (data.modules[id].type == kRegionType) exists[id] = false;
+    if (data.tree.modules[id].type == kRegionType) exists[id] = false;
   }
-  for (const auto& bucket : data.ops) exists[index_of(bucket.owner.module)] = true;
-  for (const auto& kernel : data.kernels) exists[index_of(kernel.owner.module)] = true;
-  for (const auto& counters : data.module_counters) exists[index_of(counters.owner.module)] = true;
+  for (const auto& bucket : data.counts.ops) exists[index_of(bucket.owner.module)] = true;
+  for (const auto& kernel : data.device->kernels) exists[index_of(kernel.owner.module)] = true;
+  for (const auto& counters : data.device->counters.modules) exists[index_of(counters.owner.module)] = true;
   const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
     return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
   };
-  for (const auto& time : data.times) {
+  for (const auto& time : data.times->modules) {
     const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
-    const bool opened = time.calls > 0 && data.modules[index_of(time.owner.module)].type == kRegionType;
-    if (opened || (ran && data.mode == "block")) exists[index_of(time.owner.module)] = true;
+    const bool opened = time.calls > 0 && data.tree.modules[index_of(time.owner.module)].type == kRegionType;
+    if (opened || (ran && data.run.mode == Mode::block)) exists[index_of(time.owner.module)] = true;
   }
   // A region's row stands below one that is there.
   for (std::size_t id = exists.size(); id-- > 0;) {
-    if (exists[id] && data.modules[id].parent >= 0) exists[index_of(data.modules[id].parent)] = true;
+    if (exists[id] && data.tree.modules[id].parent >= 0) exists[index_of(data.tree.modules[id].parent)] = true;
   }
   return exists;
 }
 
-std::vector<ModuleId> row_modules(const ProfileData& data) {
+std::vector<ModuleId> row_modules(const Profile& data) {
   const auto exists = existing_rows(data);
   auto order = tree_order(data);
   std::erase_if(order, [&](ModuleId id) { return !exists[index_of(id)]; });
   return order;
 }
 
-std::vector<RooflineRow> join_rows(const ProfileData& data) {
+std::vector<RooflineRow> join_rows(const Profile& data) {
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
   const auto calls = calls_by_module(data);
@@ -363,10 +365,10 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
   const auto fused = fused_bounds(data, inclusive);
   const auto shared = modules_shared_above(data);
   const auto shared_ns = shared_times(data);
-  std::vector<std::int64_t> depth(data.modules.size());
+  std::vector<std::int64_t> depth(data.tree.modules.size());
   std::vector<RooflineRow> rows;
   for (const ModuleId id : row_modules(data)) {  // a row's parent has one
-    const Module& module = data.modules[index_of(id)];
+    const Module& module = data.tree.modules[index_of(id)];
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
@@ -381,32 +383,32 @@ std::vector<RooflineRow> join_rows(const ProfileData& data) {
     if ((region != regions.end() && region->second.reaches_out) || (shared[index_of(id)] && !in_region)) {
       static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
     }
-    if (!data.compiled_kernels.empty()) row.shared_time_ns = std::llround(shared_ns[index_of(id)]);
+    if (!data.times->compiled_kernels.empty()) row.shared_time_ns = std::llround(shared_ns[index_of(id)]);
     if (!fused.empty()) add_fused_figures(fused[index_of(id)], row);
     if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
     copy_facts(module, row);
     row.depth = depth[index_of(id)];
     if (module.calls_visible) row.calls = calls[index_of(id)];
-    if (id == kModel) row.wall_ns = chosen_wall(data.runs);
+    if (id == kModel) row.wall_ns = chosen_wall(data.run.runs);
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-std::vector<std::int64_t> row_parents(const ProfileData& data) {
+std::vector<std::int64_t> row_parents(const Profile& data) {
   const auto ids = row_modules(data);
-  std::vector<std::int64_t> row_of(data.modules.size(), -1);
+  std::vector<std::int64_t> row_of(data.tree.modules.size(), -1);
   std::vector<std::int64_t> parents;
   parents.reserve(ids.size());
   for (const ModuleId id : ids) {  // a row's parent has one, before it
-    const ModuleId parent = data.modules[index_of(id)].parent;
+    const ModuleId parent = data.tree.modules[index_of(id)].parent;
     row_of[index_of(id)] = std::ssize(parents);
     parents.push_back(parent < 0 ? -1 : row_of[index_of(parent)]);
   }
   return parents;
 }
 
-const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const ProfileData& data) {
+const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRow>& rows, const Profile& data) {
   auto found = std::ranges::find(rows, path, &RooflineRow::path);
   if (found == rows.end()) {
     if (const auto region = row_of_region(data, path)) found = std::ranges::find(rows, *region, &RooflineRow::path);
@@ -417,7 +419,7 @@ const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRo
   throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest(path, paths));
 }
 
-RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+RooflineRow join_total(const Profile& data, const std::vector<RooflineRow>& rows) {
   ModuleSums sums;
   const auto self = sum_self(data);
   const auto exists = existing_rows(data);
@@ -425,23 +427,23 @@ RooflineRow join_total(const ProfileData& data, const std::vector<RooflineRow>& 
     if (exists[id]) sums.add(self[id]);
   }
   RooflineRow total;
-  const auto ends_ns = saturating_add(data.idle_before_ns, data.idle_after_ns);
-  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.busy_ns, data), data, ends_ns);
+  const auto ends_ns = saturating_add(data.device->timeline.idle_before_ns, data.device->timeline.idle_after_ns);
+  static_cast<Figures&>(total) = figures_of(sums, known_busy(data.device->timeline.busy_ns, data), data, ends_ns);
   // A report of an older roofprof has the time before the first launch in that launch's module.
-  const bool together = data.idle_basis == IdleBasis::bare && ends_ns == 0;
+  const bool together = data.device->timeline.idle_basis == IdleBasis::bare && ends_ns == 0;
   if (total.idle_ns && !together) {
-    total.idle_before_ns = data.idle_before_ns;
+    total.idle_before_ns = data.device->timeline.idle_before_ns;
     total.idle_between_ns = sums.device.idle_ns;
-    total.idle_after_ns = data.idle_after_ns;
+    total.idle_after_ns = data.device->timeline.idle_after_ns;
   }
-  copy_facts(data.modules[kModel], total);
+  copy_facts(data.tree.modules[kModel], total);
   total.path = "total";
   total.type.clear();
-  total.peak_memory = data.peak_memory;
+  total.peak_memory = data.counts.memory.peak_bytes;
   total.calls = rows.front().calls;
-  total.wall_ns = chosen_wall(data.runs);
+  total.wall_ns = chosen_wall(data.run.runs);
   if (threads_overlap(data, total)) judge_by_wall(total, sums.tally, data);
-  if (data.crossings_known) add_fused_figures(fused_total(rows), total);
+  if (data.counts.crossings_known) add_fused_figures(fused_total(rows), total);
   total.self = static_cast<const Figures&>(total);
   return total;
 }

@@ -5,7 +5,7 @@
 
 namespace roofprof {
 
-RowRunTimes row_run_times(const ProfileData& data) {
+RowRunTimes row_run_times(const Profile& data) {
   RowRunTimes times;
   const auto self = sum_self(data);
   const auto inclusive = sum_subtrees(data, self);
@@ -14,9 +14,9 @@ RowRunTimes row_run_times(const ProfileData& data) {
     total.add(self[index_of(id)]);
     auto& runs = times.of_rows.emplace_back();
     const auto& sums = inclusive[index_of(id)].times;
-    if (data.modules[index_of(id)].compiled_region < 0 && sums.at(data.runs.chosen)) runs = sums.by_run;
+    if (data.tree.modules[index_of(id)].compiled_region < 0 && sums.at(data.run.runs.chosen)) runs = sums.by_run;
   }
-  if (total.times.at(data.runs.chosen)) times.total = total.times.by_run;
+  if (total.times.at(data.run.runs.chosen)) times.total = total.times.by_run;
   return times;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -16,6 +16,6 @@ struct RowRunTimes {
   std::vector<std::int64_t> total;  // of all rows; empty: not timed
 };
 
-RowRunTimes row_run_times(const ProfileData& data);
+RowRunTimes row_run_times(const Profile& data);
 
 }  // namespace roofprof

@@ -5,42 +5,43 @@
 
 namespace roofprof {
 
-void check_events(const ProfileData& data) {
+void check_events(const Profile& data) {
   const auto refuse = [](const std::string& why) { throw std::invalid_argument("an event of the run " + why); };
   const auto check = [&](const auto& event) {
-    if (event.owner.module < 0 || event.owner.module >= std::ssize(data.modules))
+    if (event.owner.module < 0 || event.owner.module >= std::ssize(data.tree.modules))
       refuse("belongs to no module of the profile");
-    if (event.owner.region < 0 || event.owner.region > std::ssize(data.regions))
+    if (event.owner.region < 0 || event.owner.region > std::ssize(data.tree.regions))
       refuse("ran in no region of the profile");
-    if (event.name < -1 || event.name >= std::ssize(data.events.names)) refuse("has a name that the profile has not");
-    if (event.bucket < -1 || event.bucket >= std::ssize(data.ops)) refuse("belongs to no op of the profile");
+    if (event.name < -1 || event.name >= std::ssize(data.times->events.names))
+      refuse("has a name that the profile has not");
+    if (event.bucket < -1 || event.bucket >= std::ssize(data.counts.ops)) refuse("belongs to no op of the profile");
     if (event.end_ns < event.begin_ns) refuse("ends before it begins");
   };
-  for (const auto& event : data.events.host) {
+  for (const auto& event : data.times->events.host) {
     check(event);
     const bool is_op = event.kind == EventKind::op || event.kind == EventKind::transparent;
     if (is_op && event.name < 0) refuse("is an op without a name");
     if (event.begin_ns < 0) refuse("begins before the run");
-    if (event.thread < 0 || event.thread >= std::ssize(data.events.host)) refuse("is on no thread of the run");
-    const bool has_row = data.modules[index_of(event.owner.module)].type == kRegionType;
+    if (event.thread < 0 || event.thread >= std::ssize(data.times->events.host)) refuse("is on no thread of the run");
+    const bool has_row = data.tree.modules[index_of(event.owner.module)].type == kRegionType;
     if (event.kind == EventKind::region && event.owner.region == kNoRegion && !has_row)
       refuse("is a region without a name");
   }
-  for (const auto& launch : data.events.device) {
+  for (const auto& launch : data.times->events.device) {
     check(launch);
     if (launch.name < 0) refuse("is a launch without a name");
     if (launch.device < 0) refuse("is a launch on no device");
   }
 }
 
-void check_memory(const ProfileData& data) {
-  const auto is_module = [&](ModuleId module) { return module >= 0 && module < std::ssize(data.modules); };
-  for (const auto& alive : data.alive_at_peak) {
+void check_memory(const Profile& data) {
+  const auto is_module = [&](ModuleId module) { return module >= 0 && module < std::ssize(data.tree.modules); };
+  for (const auto& alive : data.counts.memory.alive) {
     if (!is_module(alive.module) || alive.storages < 0 || alive.bytes < 0) {
       throw std::invalid_argument("memory at the peak belongs to no module of the profile, or is negative");
     }
   }
-  const auto& timeline = data.memory_timeline;
+  const auto& timeline = data.counts.memory.timeline;
   for (const auto& point : timeline.points) {
     if (!is_module(point.module)) throw std::invalid_argument("a point of memory's timeline belongs to no module");
   }
@@ -49,24 +50,24 @@ void check_memory(const ProfileData& data) {
   }
 }
 
-void check_collectives(const ProfileData& data) {
+void check_collectives(const Profile& data) {
   const auto is_in = [](std::int64_t index, const auto& list) { return index >= 0 && index < std::ssize(list); };
-  for (const auto& bucket : data.collectives.collectives) {
-    if (!is_in(bucket.bucket, data.ops) || !is_in(bucket.group, data.collectives.groups)) {
+  for (const auto& bucket : data.comms->collectives) {
+    if (!is_in(bucket.bucket, data.counts.ops) || !is_in(bucket.group, data.comms->groups)) {
       throw std::invalid_argument("a collective belongs to no op or no group of the profile");
     }
     if (bucket.timed_calls < 0 || bucket.timed_calls > bucket.calls || bucket.waited_calls > bucket.timed_calls) {
       throw std::invalid_argument("more calls of a collective are timed than were made");
     }
   }
-  for (const auto& exposed : data.collectives.exposed_in) {
-    if (!is_in(exposed.collective, data.collectives.collectives) || !is_in(exposed.owner.module, data.modules) ||
-        exposed.owner.region < 0 || exposed.owner.region > std::ssize(data.regions) || exposed.exposed_ns < 0) {
+  for (const auto& exposed : data.comms->exposed_in) {
+    if (!is_in(exposed.collective, data.comms->collectives) || !is_in(exposed.owner.module, data.tree.modules) ||
+        exposed.owner.region < 0 || exposed.owner.region > std::ssize(data.tree.regions) || exposed.exposed_ns < 0) {
       throw std::invalid_argument("exposed communication belongs to no collective or module, or is negative");
     }
   }
-  for (const auto& call : data.collectives.calls) {
-    if (!is_in(call.collective, data.collectives.collectives) || call.end_ns < call.begin_ns) {
+  for (const auto& call : data.comms->calls) {
+    if (!is_in(call.collective, data.comms->collectives) || call.end_ns < call.begin_ns) {
       throw std::invalid_argument("a call of a collective belongs to none, or ends before it begins");
     }
   }

@@ -70,7 +70,7 @@ struct PassCollectives {
 
 // All calls of one operator bucket in one group.
 struct CollectiveBucket {
-  std::int64_t bucket = -1;  // index into ProfileData::ops
+  std::int64_t bucket = -1;  // index into Counts::ops
   std::int64_t group = -1;   // index into CollectiveData::groups
   std::int64_t calls = 0;
   std::int64_t timed_calls = 0;  // those that the times are of

@@ -65,10 +65,10 @@ std::optional<CountedBytes> counted_bytes(const KernelBucket& kernel) {
   return counted;
 }
 
-std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const ProfileData& data) {
+std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const DeviceWork& device) {
   std::optional<CountedBytes> sum = nothing();
   bool any = false;
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : device.kernels) {
     if (kernel.compiled != compiled) continue;
     add_counted(sum, counted_bytes(kernel));
     any = true;
@@ -76,13 +76,13 @@ std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const ProfileDa
   return any ? sum : std::nullopt;
 }
 
-void set_counted_bytes(ProfileData& data) {
-  for (auto& op : data.ops) op.counted.reset();
-  if (!data.device_timed || data.counter_ranges == CounterRanges::modules) return;
-  std::vector<std::optional<CountedBytes>> sums(data.ops.size(), nothing());
-  std::vector<bool> launched(data.ops.size());
+void set_counted_bytes(Counts& counts, const DeviceWork& device) {
+  for (auto& op : counts.ops) op.counted.reset();
+  if (device.counters.ranges == CounterRanges::modules) return;
+  std::vector<std::optional<CountedBytes>> sums(counts.ops.size(), nothing());
+  std::vector<bool> launched(counts.ops.size());
   bool any = false;
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : device.kernels) {
     if (kernel.bucket < 0) continue;
     const auto op = static_cast<std::size_t>(kernel.bucket);
     if (op >= sums.size()) continue;  // a file may say anything
@@ -91,9 +91,9 @@ void set_counted_bytes(ProfileData& data) {
     any = any || kernel.counted > 0;
   }
   if (!any) return;
-  const auto shared = ops_with_stray_kernels(data.kernels);
+  const auto shared = ops_with_stray_kernels(device.kernels);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    OpBucket& op = data.ops[i];
+    OpBucket& op = counts.ops[i];
     if (launched[i] && op.link_bytes == 0 && !shared.contains({op.owner, op.op})) op.counted = sums[i];
   }
 }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -26,9 +26,9 @@ void add_counted(std::optional<CountedBytes>& sum, const std::optional<CountedBy
 std::optional<CountedBytes> counted_bytes(const KernelBucket& kernel);
 
 // Returns what all launches of the kernel of compiled code with that id moved; empty where not all were counted.
-std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const ProfileData& data);
+std::optional<CountedBytes> counted_bytes(std::int64_t compiled, const DeviceWork& device);
 
 // Gives each op what its kernels moved, where these were counted one by one and are known to be all that it launched.
-void set_counted_bytes(ProfileData& data);
+void set_counted_bytes(Counts& counts, const DeviceWork& device);
 
 }  // namespace roofprof

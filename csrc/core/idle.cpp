@@ -37,26 +37,26 @@ class Scale {
   std::int64_t seen_ = 0;
 };
 
-std::int64_t idle_of(const ProfileData& data) {
-  std::int64_t sum = saturating_add(data.idle_before_ns, data.idle_after_ns);
-  for (const auto& time : data.device_times) sum = saturating_add(sum, time.idle_ns);
+std::int64_t idle_of(const DeviceTimeline& timeline) {
+  std::int64_t sum = saturating_add(timeline.idle_before_ns, timeline.idle_after_ns);
+  for (const auto& time : timeline.modules) sum = saturating_add(sum, time.idle_ns);
   return sum;
 }
 
 }  // namespace
 
-std::int64_t devices_of(const ProfileData& data) {
+std::int64_t devices_of(const DeviceWork& work) {
   std::set<std::int64_t> devices;
-  for (const auto& kernel : data.kernels) devices.insert(kernel.device);
+  for (const auto& kernel : work.kernels) devices.insert(kernel.device);
   return std::ssize(devices);
 }
 
-std::int64_t idle_by_observing(const ProfileData& data, std::int64_t launches) {
-  switch (data.idle_basis) {
+std::int64_t idle_by_observing(const DeviceTimeline& timeline, std::int64_t launches) {
+  switch (timeline.idle_basis) {
     case IdleBasis::bare:
       return 0;
     case IdleBasis::observing:
-      return saturating_multiply(launches, saturating_multiply(kDearerThanMeasured, data.observing_ns));
+      return saturating_multiply(launches, saturating_multiply(kDearerThanMeasured, timeline.observing_ns));
     case IdleBasis::seen:
     case IdleBasis::unsettled:
       break;
@@ -64,31 +64,38 @@ std::int64_t idle_by_observing(const ProfileData& data, std::int64_t launches) {
   return saturating_multiply(launches, kRecordedLaunchNs);
 }
 
-ProfileData at_bare_speed(ProfileData data) {
-  const auto wall_ns = std::llround(static_cast<double>(devices_of(data)) * median(data.runs.bare_ns));
-  const auto wanted_ns = std::max<std::int64_t>(wall_ns - data.busy_ns, 0);
-  const auto seen_ns = idle_of(data);
-  data.idle_basis = IdleBasis::bare;
-  data.observing_ns = 0;
+DeviceTimeline at_bare_speed(const DeviceWork& work, const std::vector<std::int64_t>& bare_ns) {
+  auto timeline = work.timeline;
+  const auto wall_ns = std::llround(static_cast<double>(devices_of(work)) * median(bare_ns));
+  const auto wanted_ns = std::max<std::int64_t>(wall_ns - timeline.busy_ns, 0);
+  const auto seen_ns = idle_of(timeline);
+  timeline.idle_basis = IdleBasis::bare;
+  timeline.observing_ns = 0;
   if (seen_ns == 0) {
-    data.idle_before_ns = wanted_ns;
-    return data;
+    timeline.idle_before_ns = wanted_ns;
+    return timeline;
   }
   Scale scale(seen_ns, wanted_ns);
-  scale.apply(data.idle_before_ns);
-  for (auto& time : data.device_times) scale.apply(time.idle_ns);
-  scale.apply(data.idle_after_ns);
-  return data;
+  scale.apply(timeline.idle_before_ns);
+  for (auto& time : timeline.modules) scale.apply(time.idle_ns);
+  scale.apply(timeline.idle_after_ns);
+  return timeline;
 }
 
-ProfileData with_settled_idle(ProfileData data) {
-  if (data.idle_basis != IdleBasis::unsettled || !data.device_timed || data.device_times.empty()) return data;
+void settle_idle(Profile& profile) {
+  const auto& runs = profile.run.runs;
+  const auto& origin = profile.origin;
+  if (!profile.device || profile.device->timeline.modules.empty()) return;
+  auto& timeline = profile.device.make().timeline;
+  if (timeline.idle_basis != IdleBasis::unsettled) return;
   const bool other_clock =
-      find_note(data.notes, "simulated-device") != nullptr || find_note(data.notes, "replayed") != nullptr;
-  const bool one_call = !data.runs.bare_ns.empty() && !data.imported && !data.part && data.merged() == nullptr;
-  if (one_call && !other_clock) return at_bare_speed(std::move(data));
-  data.idle_basis = IdleBasis::seen;
-  return data;
+      find_note(profile.notes, "simulated-device") != nullptr || find_note(profile.notes, "replayed") != nullptr;
+  const bool one_call = !runs.bare_ns.empty() && !origin.imported && !origin.part && origin.merged() == nullptr;
+  if (one_call && !other_clock) {
+    timeline = at_bare_speed(*profile.device, runs.bare_ns);
+  } else {
+    timeline.idle_basis = IdleBasis::seen;
+  }
 }
 
 }  // namespace roofprof

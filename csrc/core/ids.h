@@ -14,14 +14,14 @@ inline constexpr std::size_t kPhaseCount = 4;
 inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
                                                                           "optimizer"};
 
-// Index into ProfileData::modules.
+// Index into Tree::modules.
 using ModuleId = std::int32_t;
 inline constexpr ModuleId kModel = 0;      // path ""
 inline constexpr ModuleId kOutside = 1;    // path "(outside)"
 inline constexpr ModuleId kOptimizer = 2;  // path "(optimizer)"
 constexpr std::size_t index_of(ModuleId id) { return static_cast<std::size_t>(id); }
 
-// The region in which something ran: the innermost one that was open there. ProfileData::regions[id - 1] is its path.
+// The region in which something ran: the innermost one that was open there. Tree::regions[id - 1] is its path.
 using RegionId = std::int32_t;
 inline constexpr RegionId kNoRegion = 0;
 

@@ -5,17 +5,19 @@
 //
 // names the members of a struct once, in the order in which they are written, under their own names. What is read must
 // have those of ALWAYS; those of UNLESS_DEFAULT are left out where they are those of a KernelPart{}. OWNER stands for
-// the members of `owner`, and visit("key", member, when) for one that is written under another name.
+// the members of `owner`, and visit("key", member, when) for one that is written under another name. OF(part, ...) are
+// the members of a part of the struct (the parts of a profile below), which are written as if they were its own.
 //
 // for_each_member(Of<KernelPart>{}, visit) then calls visit(name, member, Written) for each; std::invoke(member,
 // object) is the member of that object.
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "core/collective_data.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 #define ROOFPROF_MEMBERS(Struct, ...)                 \
   template <class Visitor>                            \
@@ -25,12 +27,17 @@
   }
 #define ALWAYS(...) ROOFPROF_RESCAN(ROOFPROF_VISIT(Written::always, __VA_ARGS__))
 #define UNLESS_DEFAULT(...) ROOFPROF_RESCAN(ROOFPROF_VISIT(Written::unless_default, __VA_ARGS__))
+#define OF(part, when, ...) ROOFPROF_RESCAN(ROOFPROF_VISIT_OF(Written::when, part, __VA_ARGS__))
 #define OWNER visit_owner(&Self::owner, visit)
 
 // A macro does not expand in itself: the rest of a list waits for the next scan, of which there are more than members.
 #define ROOFPROF_VISIT(when, name, ...) \
   visit(#name, &Self::name, when) __VA_OPT__(, ROOFPROF_VISIT_REST ROOFPROF_PARENTHESES(when, __VA_ARGS__))
 #define ROOFPROF_VISIT_REST() ROOFPROF_VISIT
+#define ROOFPROF_VISIT_OF(when, part, name, ...)           \
+  visit(#name, part(&decltype(part)::Members::name), when) \
+      __VA_OPT__(, ROOFPROF_VISIT_OF_REST ROOFPROF_PARENTHESES(when, part, __VA_ARGS__))
+#define ROOFPROF_VISIT_OF_REST() ROOFPROF_VISIT_OF
 #define ROOFPROF_PARENTHESES ()
 #define ROOFPROF_RESCAN(...) ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(ROOFPROF_RESCAN_4(__VA_ARGS__))))
 #define ROOFPROF_RESCAN_4(...) ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(ROOFPROF_RESCAN_1(__VA_ARGS__))))
@@ -45,7 +52,7 @@ enum class Written : std::uint8_t { always, unless_default };
 
 // A member of a member, as visitors take it: with std::invoke.
 constexpr auto within(auto part, auto member) {
-  return [=](auto& object) -> auto& { return object.*part.*member; };
+  return [=](auto& object) -> auto& { return std::invoke(member, object.*part); };
 }
 
 // The members of an owner, which are written as if they were those of the struct that has it.
@@ -62,6 +69,8 @@ concept HasMembers = requires { for_each_member(Of<Struct>{}, [](std::string_vie
 // The names of an enumeration's values.
 template <class Enum>
 inline constexpr std::array<std::string_view, 0> names_of_enum{};
+template <>
+inline constexpr auto names_of_enum<Mode> = kModeNames;
 template <>
 inline constexpr auto names_of_enum<Phase> = kPhaseNames;
 template <>

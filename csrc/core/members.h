@@ -1,13 +1,15 @@
 #pragma once
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "core/member_list.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/ceilings.h"
 
 namespace roofprof {
@@ -85,7 +87,7 @@ ROOFPROF_MEMBERS(Rank, ALWAYS(rank), UNLESS_DEFAULT(host), ALWAYS(device, model)
                  ALWAYS(macs, flops, bytes))
 ROOFPROF_MEMBERS(TimeOverRanks, ALWAYS(ranks, min_ns, median_ns, max_ns, mean_ns, slowest))
 ROOFPROF_MEMBERS(ModuleOverRanks, ALWAYS(module, time))
-ROOFPROF_MEMBERS(KeptReport, ALWAYS(rank, json))
+ROOFPROF_MEMBERS(KeptReport, ALWAYS(rank), visit("json", &Self::report, Written::always))
 ROOFPROF_MEMBERS(MergedRanks, ALWAYS(ranks), UNLESS_DEFAULT(missing, total), ALWAYS(modules), UNLESS_DEFAULT(kept))
 
 // ---- of another device
@@ -119,51 +121,141 @@ ROOFPROF_MEMBERS(AfterSteps, ALWAYS(wall_ns, work))
 ROOFPROF_MEMBERS(Runs, ALWAYS(total_ns, chosen, bare_ns, warmup, steps),
                  UNLESS_DEFAULT(step_ns, after_steps, beside_others))
 
-// The keys that say of which kind a profile is: texts, empty where it is of another kind, and structs that are left out
-// there. `Kind` is const where they are written. clang 14 needs the guides.
-template <class Kind>
+// ---- a profile: the keys of its parts side by side
+
+// A member of a part that a profile may lack. What is read and is no default makes the part.
+template <class Part, class Member>
+struct InMaybe {
+  Maybe<Part>& part;
+  Member member;
+  using Value = std::remove_cvref_t<std::invoke_result_t<Member, const Part&>>;
+
+  // Returns null where the part is not there.
+  Value* if_there() const { return part ? &std::invoke(member, part.make()) : nullptr; }
+  void set(Value value) const {
+    if (value != std::invoke(member, *Maybe<Part>())) std::invoke(member, part.make()) = std::move(value);
+  }
+};
+template <class Part, class Member>
+constexpr auto in_maybe(Maybe<Part> Profile::* part, Member member) {
+  return [=](auto& profile) -> decltype(auto) {
+    if constexpr (std::is_const_v<std::remove_reference_t<decltype(profile)>>) {
+      return static_cast<const typename InMaybe<Part, Member>::Value&>(std::invoke(member, *(profile.*part)));
+    } else {
+      return InMaybe<Part, Member>{profile.*part, member};
+    }
+  };
+}
+
+// A part, as lists of members name it: how a profile's member is made of one of the part's.
+template <class Part, class Reach>
+struct PartOf {
+  using Members = Part;
+  Reach reach;
+
+  constexpr auto operator()(auto member) const { return reach(member); }
+};
+template <class Part, class Reach>
+constexpr PartOf<Part, Reach> part_of(Reach reach) {
+  return {reach};
+}
+namespace parts {
+inline constexpr auto run = part_of<RunInfo>([](auto member) { return within(&Profile::run, member); });
+inline constexpr auto tree = part_of<Tree>([](auto member) { return within(&Profile::tree, member); });
+inline constexpr auto counts = part_of<Counts>([](auto member) { return within(&Profile::counts, member); });
+inline constexpr auto memory =
+    part_of<CountedMemory>([](auto member) { return counts(within(&Counts::memory, member)); });
+inline constexpr auto times = part_of<Times>([](auto member) { return in_maybe(&Profile::times, member); });
+inline constexpr auto device = part_of<DeviceWork>([](auto member) { return in_maybe(&Profile::device, member); });
+inline constexpr auto timeline =
+    part_of<DeviceTimeline>([](auto member) { return device(within(&DeviceWork::timeline, member)); });
+inline constexpr auto counters =
+    part_of<DeviceCounters>([](auto member) { return device(within(&DeviceWork::counters, member)); });
+}  // namespace parts
+
+// The keys that say where a profile's figures come from: texts, empty where it is of another kind, and structs that are
+// left out there. `Profile` is const where they are written. clang 14 needs the guides.
+template <class Told>
 struct TextKey {
-  Kind& kind;  // an optional struct of one text
+  Told& told;  // an optional struct of one text
   std::string text() const {
-    if (!kind) return "";
-    const auto& [text] = *kind;
+    if (!told) return "";
+    const auto& [text] = *told;
     return text;
   }
-  void set(std::string text) const { kind = typename Kind::value_type{std::move(text)}; }
-  bool operator==(const TextKey& other) const { return kind == other.kind; }
+  void set(std::string text) const { told = typename Told::value_type{std::move(text)}; }
+  bool operator==(const TextKey& other) const { return told == other.told; }
 };
-template <class Kind>
-TextKey(Kind&) -> TextKey<Kind>;
-template <class Struct, class Kind>
+template <class Told>
+TextKey(Told&) -> TextKey<Told>;
+
+// Throws std::invalid_argument where it is of another kind than OneRun already.
+inline void set_kind(Origin& origin, std::variant<OneRun, Predicted, MergedRanks> kind) {
+  if (!std::holds_alternative<OneRun>(origin.kind)) {
+    throw std::invalid_argument("a profile is predicted or merged, and this has both 'prediction' and 'merged'");
+  }
+  origin.kind = std::move(kind);
+}
+template <class Struct, class Origin>
 struct KindKey {
-  Kind& kind;
-  const Struct* get() const { return std::get_if<Struct>(&kind); }
-  void set(Struct of_kind) const { replace_kind(kind, std::move(of_kind)); }
+  Origin& origin;
+  const Struct* get() const { return std::get_if<Struct>(&origin.kind); }
+  void set(Struct of_kind) const { set_kind(origin, std::move(of_kind)); }
   bool operator==(const KindKey& other) const {
     return get() == nullptr || other.get() == nullptr ? get() == other.get() : *get() == *other.get();
   }
 };
 template <class Struct>
 inline constexpr auto kKindKey =
-    [](auto& data) { return KindKey<Struct, std::remove_reference_t<decltype((data.kind))>>{data.kind}; };
+    [](auto& profile) { return KindKey<Struct, std::remove_reference_t<decltype((profile.origin))>>{profile.origin}; };
+// Times are those of a device's kernels.
+template <class Part>
+struct DeviceKey {
+  Part& device;
+  bool there() const { return device.has_value(); }
+  void set(bool timed) const {
+    if (timed) device.make();
+  }
+  bool operator==(const DeviceKey& other) const { return there() == other.there(); }
+};
+template <class Part>
+DeviceKey(Part&) -> DeviceKey<Part>;
 
-inline constexpr auto kWithinKey = [](auto& data) { return TextKey{data.part}; };
-inline constexpr auto kImportedKey = [](auto& data) { return TextKey{data.imported}; };
+inline constexpr auto kWithinKey = [](auto& profile) { return TextKey{profile.origin.part}; };
+inline constexpr auto kImportedKey = [](auto& profile) { return TextKey{profile.origin.imported}; };
+inline constexpr auto kDeviceKey = [](auto& profile) { return DeviceKey{profile.device}; };
+// All of it or nothing.
+inline constexpr auto kCommsKey = in_maybe(&Profile::comms, std::identity());
 
-ROOFPROF_MEMBERS(ProfileData, ALWAYS(model, device), visit("scope", &ProfileData::mode, Written::always),
+ROOFPROF_MEMBERS(Profile, OF(parts::run, always, model, device),
+                 visit("scope", parts::run(&RunInfo::mode), Written::always),
                  visit("within", kWithinKey, Written::unless_default),
                  visit("imported", kImportedKey, Written::unless_default),
-                 visit("prediction", kKindKey<Predicted>, Written::unless_default), ALWAYS(partial),
-                 UNLESS_DEFAULT(bypass_sought, common_error, crossings_known), ALWAYS(device_timed, busy_ns),
-                 UNLESS_DEFAULT(idle_before_ns, idle_after_ns, idle_basis, observing_ns), ALWAYS(compute_capability),
-                 UNLESS_DEFAULT(peak_memory, collectives),
+                 visit("prediction", kKindKey<Predicted>, Written::unless_default), OF(parts::run, always, partial),
+                 OF(parts::run, unless_default, bypass_sought), OF(parts::times, unless_default, common_error),
+                 OF(parts::counts, unless_default, crossings_known), visit("device_timed", kDeviceKey, Written::always),
+                 OF(parts::timeline, always, busy_ns),
+                 OF(parts::timeline, unless_default, idle_before_ns, idle_after_ns, idle_basis, observing_ns),
+                 OF(parts::device, always, compute_capability),
+                 visit("peak_memory", parts::memory(&CountedMemory::peak_bytes), Written::unless_default),
+                 visit("collectives", kCommsKey, Written::unless_default),
                  visit("merged", kKindKey<MergedRanks>, Written::unless_default),
-                 ALWAYS(counter_ranges, counter_passes, environment, ceilings, runs, unobserved, dropped_records,
-                        unattributed_kernels, notes),
-                 visit("region_paths", &ProfileData::regions, Written::unless_default), UNLESS_DEFAULT(token_calls),
-                 ALWAYS(modules, ops, times), visit("kernel_buckets", &ProfileData::kernels, Written::always),
-                 UNLESS_DEFAULT(compiled_kernels), ALWAYS(device_times, module_counters, counters),
-                 UNLESS_DEFAULT(alive_at_peak, memory_timeline, events))
+                 visit("counter_ranges", parts::counters(&DeviceCounters::ranges), Written::always),
+                 visit("counter_passes", parts::counters(&DeviceCounters::passes), Written::always),
+                 OF(parts::run, always, environment), visit("ceilings", &Self::roofs, Written::always),
+                 OF(parts::run, always, runs), OF(parts::counts, always, unobserved),
+                 OF(parts::device, always, dropped_records, unattributed_kernels), ALWAYS(notes),
+                 visit("region_paths", parts::tree(&Tree::regions), Written::unless_default),
+                 OF(parts::run, unless_default, token_calls), OF(parts::tree, always, modules),
+                 OF(parts::counts, always, ops), visit("times", parts::times(&Times::modules), Written::always),
+                 visit("kernel_buckets", parts::device(&DeviceWork::kernels), Written::always),
+                 OF(parts::times, unless_default, compiled_kernels),
+                 visit("device_times", parts::timeline(&DeviceTimeline::modules), Written::always),
+                 visit("module_counters", parts::counters(&DeviceCounters::modules), Written::always),
+                 visit("counters", parts::counters(&DeviceCounters::sources), Written::always),
+                 visit("alive_at_peak", parts::memory(&CountedMemory::alive), Written::unless_default),
+                 visit("memory_timeline", parts::memory(&CountedMemory::timeline), Written::unless_default),
+                 OF(parts::times, unless_default, events))
 
 // ---- what is derived from it, and written in the same form for every other reader
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 

@@ -1,5 +1,6 @@
 #include "core/note_codes.h"
 
+#include <algorithm>
 #include <ostream>
 
 namespace roofprof {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,57 +17,71 @@ namespace roofprof {
 inline constexpr std::array<std::string_view, 3> kNoteLevelNames = {"info", "warning", "attention"};
 constexpr std::string_view name_of(NoteLevel level) { return kNoteLevelNames[static_cast<std::size_t>(level)]; }
 
+// Whether a note says how a run was timed, or predicted: then it says nothing about another device's times.
+enum class NoteOf : std::uint8_t { counts, times };
+
 struct NoteKind {
   std::string_view code;
   NoteLevel level;
   std::string_view meaning;
+  NoteOf of = NoteOf::counts;
 };
 
 inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // The run
     {"partial", NoteLevel::warning, "An exception ended the run or block; only what ran before is counted."},
     {"timing-stopped", NoteLevel::warning,
-     "A further call raised, did other work, lost the device or came after the time limit; fewer are timed."},
+     "A further call raised, did other work, lost the device or came after the time limit; fewer are timed.",
+     NoteOf::times},
     {"fixed-calls", NoteLevel::info,
      "Ranks may wait for each other in the calls, so their number is fixed and no time ends them."},
     {"timed-once", NoteLevel::warning,
-     "The counting call alone is timed: its arguments cannot be used twice, or it freed memory."},
-    {"not-timed", NoteLevel::warning, "Calls on this device cannot be timed."},
+     "The counting call alone is timed: its arguments cannot be used twice, or it freed memory.", NoteOf::times},
+    {"not-timed", NoteLevel::warning, "Calls on this device cannot be timed.", NoteOf::times},
     {"state-not-restored", NoteLevel::warning, "Further calls changed tensors that could not be put back."},
     {"counted-with-fakes", NoteLevel::info, "The call was counted with fake tensors on the CPU."},
     {"inputs-taken-as-fakes", NoteLevel::info, "Inputs that hold data were taken as fake tensors."},
-    {"roofs-doubtful", NoteLevel::warning, "What looked odd when the roofs were measured, or why they were not."},
+    {"roofs-doubtful", NoteLevel::warning, "What looked odd when the roofs were measured, or why they were not.",
+     NoteOf::times},
     {"roofs-busy", NoteLevel::attention,
-     "Other work used the processors while the roofs were measured: they may be too low, and are not kept."},
-    {"machine-busy", NoteLevel::attention, "Other work used the processors while the calls were timed."},
+     "Other work used the processors while the roofs were measured: they may be too low, and are not kept.",
+     NoteOf::times},
+    {"machine-busy", NoteLevel::attention, "Other work used the processors while the calls were timed.", NoteOf::times},
     {"rank-not-known", NoteLevel::warning,
      "RANK and WORLD_SIZE of the environment do not name a rank: the report has none."},
     {"ranks-missing", NoteLevel::attention, "Reports of some ranks did not come: sums are of the others."},
     {"ranks-assumed", NoteLevel::warning, "Traces do not say their ranks: these are from their files' names or order."},
     {"ranks-differ", NoteLevel::warning, "Something that should be the same on all ranks is not: model, torch, steps."},
     {"ranks-roofs", NoteLevel::info,
-     "Ranks have roofs of their own: whose are used and how far the others are, or why none."},
+     "Ranks have roofs of their own: whose are used and how far the others are, or why none.", NoteOf::times},
     {"ranks-clocks", NoteLevel::info,
      "How well the clocks of several hosts are aligned, or that waits between them are not known."},
-    {"collectives-untimed", NoteLevel::warning, "Some calls of collectives have no times: the text says why."},
+    {"collectives-untimed", NoteLevel::warning, "Some calls of collectives have no times: the text says why.",
+     NoteOf::times},
     {"first-call", NoteLevel::info,
-     "The first call did other work than those after it; counts and times are those of the later ones."},
+     "The first call did other work than those after it; counts and times are those of the later ones.", NoteOf::times},
     {"threads-overlap", NoteLevel::info,
-     "Several threads ran the model at once: times are added up per thread, the total is judged by wall time."},
-    {"other-calls", NoteLevel::warning, "Others called the model while it ran: their calls are left out."},
+     "Several threads ran the model at once: times are added up per thread, the total is judged by wall time.",
+     NoteOf::times},
+    {"other-calls", NoteLevel::warning, "Others called the model while it ran: their calls are left out.",
+     NoteOf::times},
     {"calls-under-way", NoteLevel::warning,
      "Other threads were inside of modules when the block or call ended: a part of their calls' work is not counted."},
     {"calls-unclear", NoteLevel::warning,
      "Modules ran on threads that may have worked for others' calls of the model: the text says if they count."},
-    {"events-left-out", NoteLevel::warning, "Traces do not have all that ran: what is missing, and why."},
+    {"events-left-out", NoteLevel::warning, "Traces do not have all that ran: what is missing, and why.",
+     NoteOf::times},
     {"no-memory", NoteLevel::info, "Peak and kept memory are not known, and why."},
     {"memory-by-sizes", NoteLevel::info,
      "Peak and kept memory are the sizes of tensors: the device's allocator is not listened to."},
-    {"predicted", NoteLevel::info, "Times are predicted for another device; none was measured."},
-    {"prediction-memory", NoteLevel::attention, "On the device that was predicted for, the model does not fit."},
-    {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them."},
-    {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published."},
-    {"prediction-ranks", NoteLevel::info, "What the ranks of a prediction do, and what is assumed of them."},
+    {"predicted", NoteLevel::info, "Times are predicted for another device; none was measured.", NoteOf::times},
+    {"prediction-memory", NoteLevel::attention, "On the device that was predicted for, the model does not fit.",
+     NoteOf::times},
+    {"prediction-doubtful", NoteLevel::warning, "Times of some ops are predicted without what matters most for them.",
+     NoteOf::times},
+    {"prediction-peaks", NoteLevel::info, "What was taken in place of a peak that is not published.", NoteOf::times},
+    {"prediction-ranks", NoteLevel::info, "What the ranks of a prediction do, and what is assumed of them.",
+     NoteOf::times},
     {"loss", NoteLevel::info, "Which loss a training step went back from."},
     {"window-phase", NoteLevel::info, "Which calls of the program `roofprof run` profiled: of training or evaluation."},
     {"between-steps", NoteLevel::info,
@@ -114,12 +129,13 @@ inline constexpr auto kNoteKinds = std::to_array<NoteKind>({
     // Compiled models and TorchScript
     {"compiled", NoteLevel::info, "Counts are those of the eager model, times those of the compiled one."},
     {"compiled-again", NoteLevel::info,
-     "Compiled code was compiled again to tell or time its kernels, which is in no time."},
+     "Compiled code was compiled again to tell or time its kernels, which is in no time.", NoteOf::times},
     {"compiled-kernels", NoteLevel::info,
-     "What is known of kernels of compiled code, and how much of the time they took."},
+     "What is known of kernels of compiled code, and how much of the time they took.", NoteOf::times},
     {"kernels-doubtful", NoteLevel::warning,
-     "From run to run other kernels of compiled code took the time, or these runs took another time than the others."},
-    {"no-kernels", NoteLevel::warning, "Nothing is known of the kernels of compiled code."},
+     "From run to run other kernels of compiled code took the time, or these runs took another time than the others.",
+     NoteOf::times},
+    {"no-kernels", NoteLevel::warning, "Nothing is known of the kernels of compiled code.", NoteOf::times},
     {"graph-breaks", NoteLevel::info, "torch.compile broke the program into several graphs."},
     {"compiled-not-counted", NoteLevel::warning, "The work inside of a compiled region is not counted."},
     {"compiled-meanwhile", NoteLevel::info, "torch.compile compiled while the model was profiled."},
@@ -185,6 +201,11 @@ constexpr std::size_t index_of_note(std::string_view code) {
   std::size_t index = 0;
   while (index < kNoteKinds.size() && kNoteKinds[index].code != code) ++index;
   return index;
+}
+
+constexpr bool is_of_times(std::string_view code) {
+  const auto index = index_of_note(code);
+  return index < kNoteKinds.size() && kNoteKinds[index].of == NoteOf::times;
 }
 
 // A code of the list, looked up while compiling: any other text is an error there.

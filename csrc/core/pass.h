@@ -12,7 +12,7 @@
 
 #include "core/collective_data.h"
 #include "core/device_data.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/phrases.h"
+#include "core/profile.h"
 
 namespace roofprof {
 namespace {
@@ -42,11 +43,8 @@ std::string words_of(const Predicted& options) {
   return words.empty() ? "as it was counted" : words;
 }
 
-void replace_kind(ProfileKind& of_one_run, ProfileKind kind) {
-  if (!std::holds_alternative<OneRun>(of_one_run)) {
-    throw std::invalid_argument("a profile is predicted or merged, and this has both 'prediction' and 'merged'");
-  }
-  of_one_run = std::move(kind);
+bool KeptReport::operator==(const KeptReport& other) const {
+  return rank == other.rank && (report == other.report || (report && other.report && *report == *other.report));
 }
 
 }  // namespace roofprof

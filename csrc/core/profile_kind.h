@@ -1,7 +1,8 @@
 #pragma once
-// The kinds of profiles: where their figures come from.
+// Where a profile's figures come from: a run, a trace, a prediction, several ranks.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,6 +14,8 @@
 #include "roofprof/ranks.h"
 
 namespace roofprof {
+
+struct Profile;
 
 // The run was not observed here: other code recorded a trace of it.
 struct Imported {
@@ -72,12 +75,12 @@ struct ModuleOverRanks {
   bool operator==(const ModuleOverRanks&) const = default;
 };
 
-// A rank's own report, as a merged one keeps it.
+// A rank's own profile, as a merged one keeps it.
 struct KeptReport {
   std::int64_t rank = 0;
-  std::string json;
+  std::shared_ptr<const Profile> report;
 
-  bool operator==(const KeptReport&) const = default;
+  bool operator==(const KeptReport& other) const;
 };
 
 // It is merged of several ranks' profiles: its figures are sums over ranks, but for these.
@@ -91,11 +94,18 @@ struct MergedRanks {
   bool operator==(const MergedRanks&) const = default;
 };
 
-// A prediction is made of one process's profile, and predictions are not merged. What was measured or predicted may be
-// imported, and any profile may be a part.
-using ProfileKind = std::variant<OneRun, Predicted, MergedRanks>;
+// Where a profile's figures come from. A prediction is made of one process's profile, and predictions are not merged.
+// What was measured or predicted may be imported, and any profile may be a part.
+struct Origin {
+  std::variant<OneRun, Predicted, MergedRanks> kind;
+  std::optional<Imported> imported;  // empty: it was observed here
+  std::optional<Part> part;          // empty: it has everything that was observed
 
-// Makes it one of that kind. Throws std::invalid_argument where it is of another one than OneRun already.
-void replace_kind(ProfileKind& of_one_run, ProfileKind kind);
+  // Return null where it is of another kind.
+  const Predicted* predicted() const { return std::get_if<Predicted>(&kind); }
+  const MergedRanks* merged() const { return std::get_if<MergedRanks>(&kind); }
+
+  bool operator==(const Origin&) const = default;
+};
 
 }  // namespace roofprof

@@ -72,7 +72,7 @@ RegionId Regions::find_or_add_path(RegionId around, std::string_view name) {
   std::pair key{around, std::string(name)};
   const std::lock_guard lock(mutex_);
   if (const auto found = path_ids_.find(key); found != path_ids_.end()) return found->second;
-  const auto path_of = [&](RegionId id) -> const RegionInside& { return paths_[static_cast<std::size_t>(id - 1)]; };
+  const auto path_of = [&](RegionId id) -> const RegionPath& { return paths_[static_cast<std::size_t>(id - 1)]; };
   for (auto outer = around; outer != kNoRegion; outer = path_of(outer).parent) {
     if (path_of(outer).name == name) return around;
   }
@@ -80,7 +80,7 @@ RegionId Regions::find_or_add_path(RegionId around, std::string_view name) {
     refused_ = true;
     return around;
   }
-  paths_.push_back({around, key.second});
+  paths_.push_back({around, key.second, 0, {}});
   const auto id = static_cast<RegionId>(paths_.size());
   path_ids_.emplace(std::move(key), id);
   return id;
@@ -94,7 +94,7 @@ bool Regions::is_open(RegionId path, std::string_view name) const {
   return false;
 }
 
-std::vector<RegionInside> Regions::all_paths() const {
+std::vector<RegionPath> Regions::all_paths() const {
   const std::lock_guard lock(mutex_);
   return paths_;
 }

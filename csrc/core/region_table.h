@@ -44,8 +44,8 @@ class Regions {
   bool is_open(RegionId path, std::string_view name) const;
   // Returns the regions by id.
   std::vector<Region> all() const;
-  // Returns the paths by id, from 1 on.
-  std::vector<RegionInside> all_paths() const;
+  // Returns the paths by id, from 1 on, without calls.
+  std::vector<RegionPath> all_paths() const;
   // Returns whether some regions got no row or no path, because there were too many.
   bool refused() const;
 
@@ -56,7 +56,7 @@ class Regions {
   std::map<Key, ModuleId> ids_;
   std::vector<const Key*> regions_;  // by id
   std::map<std::pair<RegionId, std::string>, RegionId> path_ids_;
-  std::vector<RegionInside> paths_;  // by id, from 1 on
+  std::vector<RegionPath> paths_;  // by id, from 1 on
   bool refused_ = false;
 };
 

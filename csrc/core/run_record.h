@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile_kind.h"
+#include "core/run_info.h"
+#include "core/tree.h"
 
 namespace roofprof {
 
 // A row that the user's code opened while it ran, below another row.
 struct Region {
   ModuleId parent = kModel;
-  std::string name;
-};
-
-// A region by the region around it.
-struct RegionInside {
-  RegionId parent = kNoRegion;
   std::string name;
 };
 
@@ -65,10 +61,10 @@ struct OtherCalls {
 
 // Calls of an AOTInductor package in the counting call.
 struct PackageCalls {
-  ModuleId place = kModel;                    // the package's row; the modules that it was exported from are below
-  std::shared_ptr<const ProfileData> counts;  // of one call of the program that it was compiled from; null: not known
-  std::int64_t calls = 1;                     // for which these counts hold
-  std::string why_not;                        // the counts are not known; empty: nobody wrote them into the package
+  ModuleId place = kModel;                // the package's row; the modules that it was exported from are below
+  std::shared_ptr<const Profile> counts;  // of one call of the program that it was compiled from; null: not known
+  std::int64_t calls = 1;                 // for which these counts hold
+  std::string why_not;                    // the counts are not known; empty: nobody wrote them into the package
 };
 
 // A graph that was compiled once more, so that each of its kernels tells its time.
@@ -80,15 +76,18 @@ struct CompiledGraph {
   std::vector<Kernel> kernels;  // in the order of their calls
 };
 
-// `runs` of it lacks what follows from the passes: the times of the timed ones, and which of them was chosen.
-struct RunRecord : RunInfo {
-  bool holds_data = true;                  // false: the model's tensors are on the meta device, or fake
-  std::vector<Module> modules;             // the model's
-  std::vector<Region> regions;             // by id, behind the modules
-  std::vector<RegionInside> region_paths;  // by id, from 1 on
-  bool more_regions = false;               // true: some regions got no row or no path
-  Pass counting;                           // has the calls and the work
-  std::optional<Pass> first_call;          // where it did other work than those after it, which were counted
+// `run.runs` lacks what follows from the passes: the times of the timed ones, and which of them was chosen. `tree`
+// lacks the rows of regions, and the calls and times of their paths.
+struct RunRecord {
+  RunInfo run;
+  Tree tree;
+  std::optional<Imported> imported;  // empty: it was observed here
+  Ceilings roofs;
+  bool holds_data = true;          // false: the model's tensors are on the meta device, or fake
+  std::vector<Region> regions;     // by id, behind the modules
+  bool more_regions = false;       // true: some regions got no row or no path
+  Pass counting;                   // has the calls and the work
+  std::optional<Pass> first_call;  // where it did other work than those after it, which were counted
   std::vector<Pass> timed;
   std::vector<CompiledGraph> graphs;     // empty: nobody asked for the kernels of compiled code
   std::vector<Pass> kernel_passes;       // the runs of these graphs

@@ -20,10 +20,8 @@ std::vector<Module> modules_with_regions(std::vector<Module> modules, const std:
   return modules;
 }
 
-std::vector<RegionPath> region_paths(const std::vector<RegionInside>& regions, const Pass& counting,
+std::vector<RegionPath> region_paths(std::vector<RegionPath> paths, const Pass& counting,
                                      const std::vector<Pass>& timed) {
-  std::vector<RegionPath> paths;
-  for (const auto& region : regions) paths.push_back({region.parent, region.name, 0, {}});
   const auto path_of = [&](const Pass::RegionClock& clock) -> RegionPath& {
     return paths.at(static_cast<std::size_t>(clock.region - 1));
   };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/run_record.h"
 
 namespace roofprof {
@@ -38,7 +38,7 @@ std::vector<Module> modules_with_regions(std::vector<Module> modules, const std:
 
 // The paths of regions, in the order of their ids, with the calls of the counting pass. Their wall times are not known
 // where a timed pass opened one more or less often, as compiled code opens none.
-std::vector<RegionPath> region_paths(const std::vector<RegionInside>& regions, const Pass& counting,
+std::vector<RegionPath> region_paths(std::vector<RegionPath> paths, const Pass& counting,
                                      const std::vector<Pass>& timed);
 
 // The modules with calls_visible and inferred set; definitions.md says when. All else about them is known already.

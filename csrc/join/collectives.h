@@ -6,7 +6,7 @@
 
 #include "core/collective_data.h"
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "join/device_launches.h"
 
 namespace roofprof {

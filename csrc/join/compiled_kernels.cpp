@@ -282,9 +282,8 @@ struct RegionSums {
 std::string as_ratio(double ratio) { return short_text(ratio, 3) + " times the time that it takes in the timed runs"; }
 
 std::vector<Note> notes_on_kernels(const RegionSums& sums, std::int64_t kernels, std::int64_t runs,
-                                   const Environment& environment) {
-  const std::pair<std::string, EnvironmentValue> one_thread("torch_threads", std::int64_t{1});
-  const bool is_alone = std::ranges::find(environment, one_thread) != environment.end();
+                                   const EnvironmentFacts& facts) {
+  const bool is_alone = facts.torch_threads == 1;
   const std::string again =
       std::string("measure again when the machine is quiet") + (is_alone ? "" : ", or on one thread");
   const auto of = [](double part, double whole) { return percent(whole > 0 ? part / whole : 0); };
@@ -360,7 +359,8 @@ KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host) {
     }
   }
   std::ranges::stable_sort(result.kernels, std::ranges::greater{}, &CompiledKernel::total_ns);
-  result.notes = notes_on_kernels(all_regions, std::ssize(result.kernels), std::ssize(passes), observed.environment);
+  result.notes =
+      notes_on_kernels(all_regions, std::ssize(result.kernels), std::ssize(passes), facts_in(observed.run.environment));
   return result;
 }
 

@@ -137,24 +137,24 @@ void note_times(HostProfile& host, const std::set<ModuleId>& regions, const std:
 }
 
 // Returns the row of each module of a package's counts: those below the package's own have the same paths there.
-std::vector<ModuleId> rows_of_package(const ProfileData& counts, ModuleId place, const std::vector<Module>& modules) {
+std::vector<ModuleId> rows_of_package(const Profile& counts, ModuleId place, const std::vector<Module>& modules) {
   auto top = modules[index_of(place)].path;
   if (!top.empty()) top += '.';
   std::map<std::string, ModuleId> by_path;
   for (std::size_t id = 0; id < modules.size(); ++id) by_path.emplace(modules[id].path, static_cast<ModuleId>(id));
-  std::vector<ModuleId> rows(counts.modules.size(), place);
+  std::vector<ModuleId> rows(counts.tree.modules.size(), place);
   for (std::size_t id = index_of(kOptimizer) + 1; id < rows.size(); ++id) {
-    const auto& path = counts.modules[id].path;
+    const auto& path = counts.tree.modules[id].path;
     const auto found = by_path.find(std::string(top).append(path));
-    rows[id] = found != by_path.end() ? found->second : rows[index_of(counts.modules[id].parent)];
+    rows[id] = found != by_path.end() ? found->second : rows[index_of(counts.tree.modules[id].parent)];
   }
   return rows;
 }
 
 // Adds the work of that many calls to `pass`.
-void add_counts(Pass& pass, const ProfileData& counts, const std::vector<ModuleId>& rows, RegionId region,
+void add_counts(Pass& pass, const Profile& package, const std::vector<ModuleId>& rows, RegionId region,
                 std::int64_t calls) {
-  for (const auto& bucket : counts.ops) {
+  for (const auto& bucket : package.counts.ops) {
     Pass::Op op;
     static_cast<OpBucket&>(op) = bucket;
     op.owner = {rows[index_of(bucket.owner.module)], bucket.owner.phase, region};
@@ -169,7 +169,7 @@ void add_counts(Pass& pass, const ProfileData& counts, const std::vector<ModuleI
     op.time_ns.reset();
     pass.ops.push_back(std::move(op));
   }
-  for (const auto& time : counts.times) {
+  for (const auto& time : package.times->modules) {
     if (time.owner.module <= kOptimizer) continue;  // the package's own calls were observed
     const Owner owner{rows[index_of(time.owner.module)], time.owner.phase, region};
     auto clock = std::ranges::find(pass.clocks, owner, &Pass::Clock::owner);
@@ -219,7 +219,7 @@ void count_packages(RunRecord& observed) {
     }
   }
   for (const auto& [place, packages] : by_place) {
-    const auto rows = rows_of_package(*packages.front()->counts, place, observed.modules);
+    const auto rows = rows_of_package(*packages.front()->counts, place, observed.tree.modules);
     put_counts(observed.counting, place, packages, rows);
     if (observed.first_call) put_counts(*observed.first_call, place, packages, rows);
   }

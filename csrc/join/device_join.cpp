@@ -61,7 +61,8 @@ class Timeline {
 
   DeviceTimeline take() {
     std::erase_if(times_, [](const DeviceTime& time) { return time.busy_ns == 0 && time.idle_ns == 0; });
-    return {std::move(times_), busy_ns_, before_ns_, after_ns_};
+    const auto basis = observing_ns_ > 0 ? IdleBasis::observing : IdleBasis::seen;
+    return {std::move(times_), busy_ns_, before_ns_, after_ns_, basis, observing_ns_};
   }
 
  private:
@@ -154,29 +155,23 @@ bool is_tensor_float(const std::string& kernel) {
 
 }  // namespace
 
-ProfileData with_tensor_float(ProfileData data) {
+std::vector<std::string> set_tensor_float(std::vector<OpBucket>& ops, const std::vector<KernelBucket>& kernels) {
   std::set<std::int64_t> products;
-  for (const auto& kernel : data.kernels) {
+  for (const auto& kernel : kernels) {
     if (kernel.bucket < 0 || !is_tensor_float(kernel.name)) continue;
-    const auto& op = data.ops[static_cast<std::size_t>(kernel.bucket)];
+    const auto& op = ops[static_cast<std::size_t>(kernel.bucket)];
     if (op.dtype == DType::fp32 && op.work.macs > 0) products.insert(kernel.bucket);
   }
   std::vector<std::string> named;
   for (const auto index : products) {
-    auto& op = data.ops[static_cast<std::size_t>(index)];
+    auto& op = ops[static_cast<std::size_t>(index)];
     const auto operations = std::min(saturating_multiply(2, op.work.macs), op.work.operations_in(DType::fp32));
     op.work.operations_in(DType::fp32) -= operations;
     op.work.operations_in(DType::tf32) += operations;
     op.dtype = DType::tf32;
     if (std::ranges::find(named, op.op) == named.end()) named.push_back(op.op);
   }
-  if (!products.empty()) {
-    add_note(data.notes, "tensor-float",
-             "products of fp32 ran in TF32 on tensor cores, as the names of their kernels say: they count as "
-             "operations of TF32",
-             std::move(named));
-  }
-  return data;
+  return named;
 }
 
 namespace {
@@ -264,61 +259,48 @@ void check_traces(std::size_t traces, const Runs& runs) {
 
 }  // namespace
 
-ProfileData with_device(ProfileData data, const std::vector<const DeviceTrace*>& traces,
-                        const std::vector<LaunchOwner>& owners, const std::optional<CounterTrace>& counters,
-                        std::int64_t observing_ns) {
-  check_traces(traces.size(), data.runs);
-  check_owners(owners, data.modules.size(), data.ops.size());
+Profile with_device(Profile data, const std::vector<const DeviceTrace*>& traces, const std::vector<LaunchOwner>& owners,
+                    const std::optional<CounterTrace>& counters, std::int64_t observing_ns) {
+  check_traces(traces.size(), data.run.runs);
+  check_owners(owners, data.tree.modules.size(), data.counts.ops.size());
   std::vector<Launches> launches;
   launches.reserve(traces.size());
   for (const auto* trace : traces) launches.push_back(launches_of(*trace, owners));
-  const auto chosen = static_cast<std::size_t>(data.runs.chosen);
+  const auto chosen = static_cast<std::size_t>(data.run.runs.chosen);
   const Launches& shown = launches[chosen];
 
-  data.device_timed = true;
+  DeviceWork device = *data.device;  // what is known of it
   auto kernels = kernel_buckets(shown);
-  auto timeline = device_timeline(shown, data.modules, observing_ns);
-  data.device_times = std::move(timeline.modules);
-  data.busy_ns = timeline.busy_ns;
-  data.idle_before_ns = timeline.before_ns;
-  data.idle_after_ns = timeline.after_ns;
-  data.idle_basis = observing_ns > 0 ? IdleBasis::observing : IdleBasis::seen;
-  data.observing_ns = observing_ns;
-  data.times = device_module_times(std::move(data.times), launches, data.ops, data.modules);
-  data.ops = ops_timed_by(kernels.buckets, std::move(data.ops));
-  data.dropped_records = saturating_add(data.dropped_records, shown.trace->dropped + shown.incomplete());
-  data.unattributed_kernels += std::ranges::count(shown.in_order, false, &Launch::attributed);
+  device.timeline = device_timeline(shown, data.tree.modules, observing_ns);
+  auto& times = data.times.make().modules;
+  times = device_module_times(std::move(times), launches, data.counts.ops, data.tree.modules);
+  data.counts.ops = ops_timed_by(kernels.buckets, std::move(data.counts.ops));
+  device.dropped_records = saturating_add(shown.trace->dropped, shown.incomplete());
+  device.unattributed_kernels = std::ranges::count(shown.in_order, false, &Launch::attributed);
   add_notes(data.notes, notes_on_losses(shown));
   for (const auto* trace : traces) add_notes(data.notes, trace->notes);
 
   if (counters) {
-    data.counters = counters->sources;
-    data.counter_ranges = counters->ranges;
-    data.counter_passes = counters->passes;
+    device.counters = {counters->sources, counters->ranges, counters->passes, {}};
     add_notes(data.notes, counters->notes);
   }
   if (counters && !no_counters_available(*counters)) {
     if (counters->ranges == CounterRanges::modules) {
       auto counted = count_modules(*counters, owners);
-      data.module_counters = std::move(counted.modules);
+      device.counters.modules = std::move(counted.modules);
       add_notes(data.notes, counted.notes);
     } else {
-      auto counted = count_kernels(*counters, std::move(kernels), launches, chosen, data.device, data.modules);
+      auto counted = count_kernels(*counters, std::move(kernels), launches, chosen, data.run.device, data.tree.modules);
       kernels = {};
       kernels.buckets = std::move(counted.kernels);
       add_notes(data.notes, counted.notes);
     }
   }
-  data.kernels = std::move(kernels.buckets);
-  set_counted_bytes(data);
-  set_off_device(data);
-  std::ranges::stable_sort(data.kernels, std::ranges::greater(), &KernelBucket::total_ns);
-  return data;
-}
-
-ProfileData without_times_of_parts(ProfileData data) {
-  for (auto& time : data.times) time.self_ns.clear();
-  for (auto& bucket : data.ops) bucket.time_ns.reset();
+  device.kernels = std::move(kernels.buckets);
+  data.device = std::move(device);
+  set_counted_bytes(data.counts, *data.device);
+  set_off_device(data.counts, data.tree, data.device);
+  std::ranges::stable_sort(data.device.make().kernels, std::ranges::greater(), &KernelBucket::total_ns);
   return data;
 }
 

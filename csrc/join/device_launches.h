@@ -12,7 +12,7 @@
 #include "core/device_data.h"
 #include "core/median.h"
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/run_record.h"
 
 namespace roofprof {
@@ -22,7 +22,7 @@ namespace roofprof {
 struct LaunchOwner {
   Owner owner = {kOutside};
   std::string op;             // empty: the module itself, no op was seen around the launch
-  std::int64_t bucket = -1;   // index into ProfileData::ops; -1: none, or more than one
+  std::int64_t bucket = -1;   // index into Counts::ops; -1: none, or more than one
   std::int64_t compiled = 0;  // CompiledKernel::id; 0: none is known
 };
 

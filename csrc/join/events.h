@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "join/device_launches.h"
 
 namespace roofprof {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/run_record.h"
 
 namespace roofprof {

@@ -21,43 +21,61 @@
 namespace roofprof {
 namespace {
 
-void note_idle(ProfileData& data, const DeviceFacts& device) {
-  if (data.imported || !device.by_host_clock) return;  // which is said elsewhere
-  if (data.idle_basis == IdleBasis::observing) {
-    add_note(data.notes, "idle-without-observing",
+void note_idle(const DeviceTimeline& timeline, std::vector<Note>& notes) {
+  if (timeline.idle_basis == IdleBasis::observing) {
+    add_note(notes, "idle-without-observing",
              "idle time of the device is without what observing adds to a launch, " +
-                 fixed_text(static_cast<double>(data.observing_ns) * 1e-3, 1) +
+                 fixed_text(static_cast<double>(timeline.observing_ns) * 1e-3, 1) +
                  " us as it was measured here on small ones; launches with more ops around them cost more");
-  } else if (data.idle_basis == IdleBasis::seen) {
-    add_note(data.notes, "idle-as-seen",
+  } else if (timeline.idle_basis == IdleBasis::seen) {
+    add_note(notes, "idle-as-seen",
              "idle time of the device is as recorded, and what observing costs is in it: what that is could not be "
              "measured");
   }
 }
 
-ProfileData with_traces(ProfileData data, const RunRecord& observed, const DeviceFacts& device,
-                        const std::vector<LaunchOwner>& owners) {
-  add_notes(data.notes, device.notes);
+// Of a device whose passes were not traced: on the host, a clock does not measure it. Times of whole runs stay, as a
+// run ends when the device has finished.
+Profile without_times_of_parts(Profile data) {
+  for (auto& time : data.times.make().modules) time.self_ns.clear();
+  for (auto& bucket : data.counts.ops) bucket.time_ns.reset();
+  return data;
+}
+
+Profile with_traces(Profile data, const RunRecord& observed, const DeviceFacts& facts,
+                    const std::vector<LaunchOwner>& owners) {
+  add_notes(data.notes, facts.notes);
   if (observed.timed.empty()) return data;
-  if (device.simulated) {
+  if (facts.simulated) {
     add_note(data.notes, "simulated-device",
-             "simulated: the figures of " + data.device + " come from fakes of NVIDIA's libraries, no GPU ran",
-             {data.device});
+             "simulated: the figures of " + data.run.device + " come from fakes of NVIDIA's libraries, no GPU ran",
+             {data.run.device});
   }
   std::vector<const DeviceTrace*> traces;
   for (const auto& pass : observed.timed) traces.push_back(pass.device.get());
   if (std::ranges::find(traces, nullptr) != traces.end()) return without_times_of_parts(std::move(data));
-  data.compute_capability = device.compute_capability;
-  const bool bare = device.by_host_clock && !data.runs.bare_ns.empty();
-  data = with_tensor_float(
-      with_device(std::move(data), traces, owners, device.counters, bare ? 0 : device.observing_ns.value_or(0)));
-  if (bare) data = at_bare_speed(std::move(data));
-  note_idle(data, device);
-  const auto& chosen = observed.timed[static_cast<std::size_t>(data.runs.chosen)];
-  data.events = with_launches(std::move(data.events), chosen, owners);
-  data.collectives = with_kernels_of_collectives(std::move(data.collectives), data.ops,
-                                                 launches_of(*chosen.device, owners), chosen.collectives.of_kernels);
-  if (data.mode == "block" && device.counters_wanted) {
+  const auto& runs = data.run.runs;
+  const bool bare = facts.by_host_clock && !runs.bare_ns.empty();
+  data = with_device(std::move(data), traces, owners, facts.counters, bare ? 0 : facts.observing_ns.value_or(0));
+  auto& device = data.device.make();
+  device.compute_capability = facts.compute_capability;
+  if (auto named = set_tensor_float(data.counts.ops, device.kernels); !named.empty()) {
+    add_note(data.notes, "tensor-float",
+             "products of fp32 ran in TF32 on tensor cores, as the names of their kernels say: they count as "
+             "operations of TF32",
+             std::move(named));
+  }
+  if (bare) device.timeline = at_bare_speed(device, runs.bare_ns);
+  // Of others it is said elsewhere.
+  if (!data.origin.imported && facts.by_host_clock) note_idle(device.timeline, data.notes);
+  const auto& chosen = observed.timed[static_cast<std::size_t>(runs.chosen)];
+  auto& events = data.times.make().events;
+  events = with_launches(std::move(events), chosen, owners);
+  if (data.comms) {
+    data.comms = with_kernels_of_collectives(std::move(data.comms.make()), data.counts.ops,
+                                             launches_of(*chosen.device, owners), chosen.collectives.of_kernels);
+  }
+  if (data.run.mode == Mode::block && facts.counters_wanted) {
     add_note(data.notes, "no-counters",
              "no counters: they need runs of their own, which a block does not get; run() reads them");
   }
@@ -94,9 +112,9 @@ void note_others(const OtherCalls& others, std::vector<Note>& notes) {
   }
 }
 
-ProfileData with_attribution(ProfileData data, const TorchNn& model, const std::set<ModuleId>& uncertain_places) {
-  data.modules = attributed(std::move(data.modules), data.ops, data.times, model.sights);
-  data.modules = with_uncertain_places(std::move(data.modules), uncertain_places, data.notes);
+Profile with_attribution(Profile data, const TorchNn& model, const std::set<ModuleId>& uncertain_places) {
+  data.tree.modules = attributed(std::move(data.tree.modules), data.counts.ops, data.times->modules, model.sights);
+  data.tree.modules = with_uncertain_places(std::move(data.tree.modules), uncertain_places, data.notes);
   if (!model.intercepting) {
     add_note(data.notes, "calls-not-seen",
              "calls of torch::nn modules are not seen, as libroofprof_nn does not come before libtorch in this "
@@ -120,10 +138,10 @@ std::string why_unknown(const MemorySeen& seen, bool holds_data, bool watched) {
 
 // Adds the memory that the counting call allocated to its modules; where it is not known, a note says why.
 // `holds_data`: false where tensors are on the meta device or fake, and their sizes stand for their memory.
-ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data) {
+Profile with_memory(Profile data, const Pass& counting, bool holds_data) {
   if (!counting.memory) return data;
   const auto& seen = *counting.memory;
-  const bool watched = holds_data && (data.device != "cpu" || seen.watches_cpu);
+  const bool watched = holds_data && (data.run.device != "cpu" || seen.watches_cpu);
   if (watched && seen.watched_devices.empty()) return data;  // what ran made nothing there, such as a recording
   if (const auto why_not = why_unknown(seen, holds_data, watched); !why_not.empty()) {
     add_note(data.notes, "no-memory", "no peak memory: " + why_not);
@@ -135,11 +153,9 @@ ProfileData with_memory(ProfileData data, const Pass& counting, bool holds_data)
                  " are by the sizes of tensors between ops: what kernels allocate for themselves is not in it");
   }
   const auto& memory = watched ? seen.watched : holds_data ? seen.cpu : seen.meta;
-  data.peak_memory = memory.peak_bytes;
-  data.alive_at_peak = memory.alive;
-  data.memory_timeline = memory.timeline;
+  data.counts.memory = {memory.peak_bytes, memory.alive, memory.timeline};
   for (const auto& entry : memory.modules) {
-    auto& module = data.modules[index_of(entry.module)];
+    auto& module = data.tree.modules[index_of(entry.module)];
     module.peak_memory = entry.peak_bytes;
     module.kept_memory = entry.kept_bytes;
   }
@@ -157,29 +173,34 @@ void note_sampled_traffic(const TrafficParts& parts, std::vector<Note>& notes) {
 
 }  // namespace
 
-ProfileData join(RunRecord observed) {
+Profile join(RunRecord observed) {
   auto note_on_tracing = set_tracing_aside(observed);
   count_packages(observed);
-  auto host =
-      host_profile(modules_with_regions(std::move(observed.modules), observed.regions), observed.counting,
-                   observed.timed, observed.mode == "block", observed.packages, !observed.kernel_passes.empty());
+  auto host = host_profile(modules_with_regions(std::move(observed.tree.modules), observed.regions), observed.counting,
+                           observed.timed, observed.run.mode == Mode::block, observed.packages,
+                           !observed.kernel_passes.empty());
   auto owners = launch_owners(observed.launches, host.ops);
   auto kernels = observed.on_device ? find_launches(observed, host, owners) : move_to_modules(observed, host);
-  ProfileData data;
-  static_cast<RunInfo&>(data) = std::move(static_cast<RunInfo&>(observed));
-  std::ranges::transform(observed.timed, std::back_inserter(data.runs.total_ns), &Pass::wall_ns);
-  data.runs.chosen = host.chosen;
-  data.modules = std::move(host.modules);
-  data.times = std::move(host.times);
-  data.crossings_known = observed.counting.crossings_known;
-  data.regions = region_paths(observed.region_paths, observed.counting, observed.timed);
   const Pass* chosen = host.chosen < 0 ? nullptr : &observed.timed[static_cast<std::size_t>(host.chosen)];
-  data.collectives = collective_data(observed.counting, chosen, host.ops);
-  if (chosen != nullptr) data.events = host_events(*chosen, host.ops);
+  Profile data;
+  data.run = std::move(observed.run);
+  std::ranges::transform(observed.timed, std::back_inserter(data.run.runs.total_ns), &Pass::wall_ns);
+  data.run.runs.chosen = host.chosen;
+  data.origin.imported = std::move(observed.imported);
+  data.roofs = std::move(observed.roofs);
+  data.tree.modules = std::move(host.modules);
+  data.tree.regions = region_paths(std::move(observed.tree.regions), observed.counting, observed.timed);
+  auto comms = collective_data(observed.counting, chosen, host.ops);
+  if (comms != CollectiveData{}) data.comms = std::move(comms);
+  Times times;
+  times.modules = std::move(host.times);
+  times.compiled_kernels = std::move(kernels.kernels);
+  if (chosen != nullptr) times.events = host_events(*chosen, host.ops);
+  if (times != Times{}) data.times = std::move(times);
   if (chosen != nullptr) add_own_kernels(observed.launches, observed.counting, *chosen, owners, host.ops);
-  data.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
-  data.compiled_kernels = std::move(kernels.kernels);
-  data.unobserved = std::move(host.unobserved);
+  data.counts.ops.assign(std::make_move_iterator(host.ops.begin()), std::make_move_iterator(host.ops.end()));
+  data.counts.crossings_known = observed.counting.crossings_known;
+  data.counts.unobserved = std::move(host.unobserved);
   data.notes = std::move(observed.notes);
   if (observed.more_regions) {
     add_note(data.notes, "regions-refused",
@@ -187,7 +208,7 @@ ProfileData join(RunRecord observed) {
                  " distinct regions: further ones have no rows, their work is in the rows in which they were opened");
   }
   if (observed.first_call) {
-    auto note = note_on_first_call(*observed.first_call, observed.counting, data.modules);
+    auto note = note_on_first_call(*observed.first_call, observed.counting, data.tree.modules);
     if (note) add_note(data.notes, std::move(*note));
   }
   data = with_memory(std::move(data), observed.counting, observed.holds_data);
@@ -199,8 +220,8 @@ ProfileData join(RunRecord observed) {
   // The device's times replace the clock's. The notes about calls come later, because they need all of it.
   if (observed.on_device) data = with_traces(std::move(data), observed, *observed.on_device, owners);
   if (chosen != nullptr) {
-    add_notes(data.notes, notes_on_collectives(data.collectives, chosen->collectives));
-    add_notes(data.notes, notes_on_events(data.events, *chosen));
+    add_notes(data.notes, notes_on_collectives(*data.comms, chosen->collectives));
+    add_notes(data.notes, notes_on_events(data.times->events, *chosen));
   }
   if (observed.torch_nn) {
     data = with_attribution(std::move(data), *observed.torch_nn, observed.counting.uncertain_places);

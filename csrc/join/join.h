@@ -1,11 +1,11 @@
 #pragma once
-// Makes a profile of what was observed: a pure function, and the only writer of ProfileData.
+// Makes a profile of what was observed: a pure function, and the only writer of Profile.
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/run_record.h"
 
 namespace roofprof {
 
-ProfileData join(RunRecord observed);
+Profile join(RunRecord observed);
 
 }  // namespace roofprof

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/shapes.h"
 #include "kineto/trace.h"
 

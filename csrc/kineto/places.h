@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/region_table.h"
 #include "kineto/align.h"
 #include "kineto/counted_ops.h"
@@ -17,7 +17,7 @@ namespace roofprof::kineto {
 struct Places {
   std::vector<Module> modules;  // the rows of the model, without those of regions
   std::vector<Region> regions;
-  std::vector<RegionInside> region_paths;
+  std::vector<RegionPath> region_paths;
   bool more_regions = false;
   std::vector<Owner> of_event;  // where the code inside each event runs
   std::vector<Pass::Clock> clocks;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "kineto/counted_ops.h"
 #include "kineto/trace.h"
 

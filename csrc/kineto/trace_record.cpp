@@ -519,38 +519,40 @@ class Import {
     const bool on_device = !trace_.device.records.empty();
     const auto number = main_device();
     const auto device = properties_of(number);
-    observed.model = places_.model.empty() ? "trace" : places_.model;
-    observed.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
-    observed.mode = "block";
-    observed.bypass_sought = false;
-    observed.modules = std::move(places_.modules);
+    auto& run = observed.run;
+    run.model = places_.model.empty() ? "trace" : places_.model;
+    run.device = on_device ? "cuda:" + std::to_string(number) : "cpu";
+    run.mode = Mode::block;
+    run.bypass_sought = false;
+    observed.tree = {std::move(places_.modules), std::move(places_.region_paths)};
     observed.regions = std::move(places_.regions);
-    observed.region_paths = std::move(places_.region_paths);
     observed.more_regions = places_.more_regions;
     observed.imported = Imported{trace_.recorder + (trace_.recorded_by.empty() ? "" : " (" + trace_.recorded_by + ")")};
     observed.launches = std::move(launches_);
-    if (on_device && !device.name.empty()) observed.environment.emplace_back("gpu_device", device.name);
-    if (!trace_.recorded_by.empty()) observed.environment.emplace_back("recorded_by", observed.imported->source);
-    if (trace_.rank != kNone) observed.environment.emplace_back("rank", trace_.rank);
-    if (!trace_.host_name.empty()) observed.environment.emplace_back("host", trace_.host_name);
+    const auto tell = [&](std::string_view key, EnvironmentValue fact) {
+      run.environment.emplace_back(key, std::move(fact));
+    };
+    if (on_device && !device.name.empty()) tell(fact_keys::kGpu, device.name);
+    if (!trace_.recorded_by.empty()) tell("recorded_by", observed.imported->source);
+    if (trace_.rank != kNone) tell(fact_keys::kRank, trace_.rank);
+    if (!trace_.host_name.empty()) tell(fact_keys::kHost, trace_.host_name);
     if (!steps_.empty()) {
-      observed.environment.emplace_back(
-          "recorded_steps", std::to_string(steps_.begin()->first) + "-" + std::to_string(steps_.rbegin()->first));
+      tell(fact_keys::kRecordedSteps, text_of(RecordedSteps{steps_.begin()->first, steps_.rbegin()->first}));
     }
     if (auto ran = ran_before_launches(); on_device && !ran.empty())
-      observed.environment.emplace_back(kHostBeforeLaunches, std::move(ran));
-    if (trace_.world_size > 0) observed.environment.emplace_back("world_size", trace_.world_size);
+      tell(fact_keys::kHostBeforeLaunches, std::move(ran));
+    if (trace_.world_size > 0) tell(fact_keys::kWorldSize, trace_.world_size);
     for (const auto& [step, window] : steps_) {
-      ++observed.runs.steps;
-      if (observed.runs.step_ns.size() < kStepsTimed) observed.runs.step_ns.push_back(window.end_ns - window.begin_ns);
+      ++run.runs.steps;
+      if (run.runs.step_ns.size() < kStepsTimed) run.runs.step_ns.push_back(window.end_ns - window.begin_ns);
     }
-    if (is_part_ && observed.runs.steps > 0) observed.runs.after_steps.emplace();  // nothing else was kept
+    if (is_part_ && run.runs.steps > 0) run.runs.after_steps.emplace();  // nothing else was kept
     note_what_lacks();
     note_generated();
     pass_.collectives = collectives_.of_pass(trace_, counted_, bucket_of_event_, pass_.ops);
     add_notes(notes_, collectives_.notes());
     note_serving(serving_, notes_);
-    observed.token_calls = std::move(serving_.tokens);
+    run.token_calls = std::move(serving_.tokens);
     observed.notes = std::move(notes_);
     pass_.wall_ns = window_.end_ns - window_.begin_ns;
     pass_.clocks = std::move(places_.clocks);

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::observe {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/clock/clock.h"
 
 namespace roofprof::observe {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/clock/clock.h"
 #include "observe/launches.h"
 #include "observe/memory/allocations.h"

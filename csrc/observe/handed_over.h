@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::observe {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/modules/calls.h"
 
 namespace roofprof::observe {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/lent.h"
 
 namespace roofprof::observe {

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "core/forks.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::observe {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/numpy_exchange.h"
 #include "observe/operators/op_info.h"
 #include "observe/rule/counting_rule.h"

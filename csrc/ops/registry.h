@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/dtype.h"
 #include "roofprof/op_call.h"
 #include "roofprof/op_costs.h"

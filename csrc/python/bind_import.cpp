@@ -19,7 +19,7 @@
 
 #include "bindings.h"
 #include "core/device_data.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/utf8.h"
 #include "kineto/importer/import_trace.h"
 
@@ -49,19 +49,19 @@ std::vector<std::optional<Shape>> parameters_in(const std::vector<Shape>& sizes,
   return taken;
 }
 
-std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const ProfileData& counted, const Parameters& parameters) {
+std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const Profile& counted, const Parameters& parameters) {
   std::unordered_map<ModuleId, std::set<std::pair<std::string, OpShapes>>> ops;
   const auto first_place = [&](ModuleId id) {
-    const auto first = counted.modules[index_of(id)].same_as;
+    const auto first = counted.tree.modules[index_of(id)].same_as;
     return first < 0 ? id : first;
   };
-  for (const auto& op : counted.ops) {
-    if (index_of(op.owner.module) >= counted.modules.size() || op.shapes.empty()) continue;
+  for (const auto& op : counted.counts.ops) {
+    if (index_of(op.owner.module) >= counted.tree.modules.size() || op.shapes.empty()) continue;
     ops[first_place(op.owner.module)].emplace(op.op, op.shapes);
   }
   std::unordered_map<ModuleId, kineto::ModuleReads> reads;
   for (const auto& [id, calls] : ops) {
-    const auto own = parameters.find(counted.modules[index_of(id)].path);
+    const auto own = parameters.find(counted.tree.modules[index_of(id)].path);
     if (own == parameters.end()) continue;
     const auto& [sizes, all_read] = own->second;
     std::set<Shape> taken;
@@ -100,7 +100,7 @@ std::vector<kineto::Capture> captures_of(const std::vector<ReadCapture>& read) {
 // caller's.
 kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls, const Parameters& parameters) {
   kineto::CalledModel model;
-  model.modules = counted.data().modules;
+  model.modules = counted.data().tree.modules;
   model.reads = reads_of(counted.data(), parameters);
   std::map<std::string, ModuleId> ids;
   for (std::size_t id = 0; id < model.modules.size(); ++id) {

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -47,10 +48,16 @@ struct PythonRun {
 
 using DeviceAndWhy = std::pair<std::string, std::string>;
 
-std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, std::string scope, std::string device,
+Mode mode_named(std::string_view name) {
+  const auto* found = std::ranges::find(kModeNames, name);
+  if (found == kModeNames.end()) throw std::invalid_argument("there is no mode '" + std::string(name) + "'");
+  return static_cast<Mode>(found - kModeNames.begin());
+}
+
+std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, const std::string& scope, std::string device,
                                     std::string untimed, const std::string& counters, bool keep_events, bool holds_data,
                                     std::optional<DeviceAndWhy> otherwise, bool all_threads) {
-  run::RunSetting setting{.scope = std::move(scope),
+  run::RunSetting setting{.mode = mode_named(scope),
                           .device = std::move(device),
                           .untimed = std::move(untimed),
                           .counters = counters_named(counters),
@@ -127,11 +134,11 @@ CompiledGraph read_graph(const py::dict& from) {
 // `facts` are those that the profiler knows itself.
 Report make_report(PythonRun& self, const AnyDict& facts) {
   RunRecord observed;
-  observed.modules = self.hooks->modules();
-  observed.model = facts["model"].cast<std::string>();
+  observed.tree.modules = self.hooks->modules();
+  observed.run.model = facts["model"].cast<std::string>();
   add_notes(observed.notes, facts["notes"].cast<std::vector<Note>>());
   for (const auto calls : facts["token_calls"])
-    observed.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));
+    observed.run.token_calls.push_back(read_token_calls(calls.cast<py::dict>()));
   for (const auto package : facts["packages"]) {
     observed.packages.push_back(
         package_calls(package.cast<std::tuple<ModuleId, std::string, std::int64_t, std::string>>()));

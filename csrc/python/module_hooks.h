@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/instrumented_copy.h"
 #include "observe/modules/module_index.h"
 #include "observe/script/script_places.h"

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::python {
 

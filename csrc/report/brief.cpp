@@ -13,7 +13,7 @@
 #include "analysis/gainable_idle.h"
 #include "analysis/whole/analysis.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/utf8.h"
 #include "report/tables.h"
 #include "report/units.h"
@@ -178,7 +178,7 @@ std::string text_in(const Room& room, const Finding& finding) {
 // Where no rule holds: what wastes most, as far as the roofs tell.
 std::string no_findings_words(const Report& report, std::size_t longest_path) {
   if (!report.total().time_ns) return "none: they need times";
-  if (report.data().ceilings.empty()) return "none: they need roofs, and the report has none";
+  if (report.data().roofs.empty()) return "none: they need roofs, and the report has none";
   const auto& hotspots = report.analysis().folded_hotspots();
   if (hotspots.empty() || hotspots.front().row.wasted_time_ns.value_or(0) <= 0) return "none";
   const auto& [row, members] = hotspots.front();
@@ -246,8 +246,8 @@ std::string Report::markdown(const TableOptions& requested) const {
   TableOptions options = requested;
   if (options.limit == 0) options.limit = kRowsInMarkdown;
   Document document;
-  const std::string& model = data().model;
-  document.add(Heading{fmt::format("roofprof: {} on {}", model.empty() ? "model" : model, data().device)});
+  const std::string& model = data().run.model;
+  document.add(Heading{fmt::format("roofprof: {} on {}", model.empty() ? "model" : model, data().run.device)});
   add_heading(document, *this);
   document.say("total", total_words(*this).substr(std::string_view("total: ").size()));
   const auto& findings = analysis().findings();

@@ -4,7 +4,7 @@
 
 #include "analysis/whole/analysis.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -205,22 +205,23 @@ Facts facts_of(const Report& report, TableKind kind) {
   const auto add = [&](bool holds, Facts fact) { known |= holds ? fact : 0; };
   add(total.int_ops > total.flops, facts::integers);
   add(total.time_ns || total.op_time_ns, facts::time);
-  add(report.data().device_timed, facts::device);
+  add(report.data().device.has_value(), facts::device);
   add(of_modules && total.utilization, facts::intervals);
   const auto& data = report.data();
-  const bool by_kernel = data.counter_ranges == CounterRanges::kernels;
-  const bool some_counted =
-      by_kernel && std::ranges::any_of(data.kernels, [](const KernelBucket& kernel) { return kernel.counted > 0; });
+  const bool by_kernel = data.device->counters.ranges == CounterRanges::kernels;
+  const bool some_counted = by_kernel && std::ranges::any_of(data.device->kernels, [](const KernelBucket& kernel) {
+                              return kernel.counted > 0;
+                            });
   add((of_modules || by_kernel) && any([](const auto& row) { return row.self.dram_bytes.value_or(0) > 0; }),
       facts::counters);
   add(!of_modules && some_counted, facts::counters);  // of operators and kernels, whatever their modules lack
   add(!report.ceilings().empty(), facts::roofs);
   add(of_modules && any([](const auto& row) { return row.work_share.has_value(); }), facts::regions);
   add(of_modules && any([](const auto& row) { return row.inferred; }), facts::inferred);
-  const bool generated = std::ranges::any_of(data.ops, [](const OpBucket& op) { return !op.fused.empty(); });
+  const bool generated = std::ranges::any_of(data.counts.ops, [](const OpBucket& op) { return !op.fused.empty(); });
   const bool of_kernels = kind == TableKind::kernels;
   add(of_kernels ? std::ranges::any_of(report.kernels(), &KernelRow::incomplete) : total.incomplete, facts::incomplete);
-  add((of_modules || of_kernels) && !data.compiled_kernels.empty(), facts::compiled);
+  add((of_modules || of_kernels) && !data.times->compiled_kernels.empty(), facts::compiled);
   add(of_kernels && generated, facts::compiled | facts::generated);
   add(of_modules && total.time_max_ns, facts::ranks);
   add(of_modules && total.communication_ns, facts::collectives);

@@ -8,7 +8,7 @@
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/writer.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/shapes.h"
 #include "report/rows_by.h"
 #include "report/units.h"

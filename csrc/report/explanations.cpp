@@ -15,7 +15,7 @@
 #include "analysis/whole/analysis.h"
 #include "core/fields.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "report/ceilings_table.h"
 #include "report/columns.h"
 #include "report/tables.h"
@@ -99,16 +99,17 @@ std::vector<std::string> fused_legend(const Report& report, const TableOptions& 
   const auto asked = [&](const std::string& name) { return lower_case(name).find("fused") != std::string::npos; };
   if (std::ranges::none_of(options.columns, asked) && !asked(options.sort)) return {};
   const auto& data = report.data();
-  if (data.crossings_known) {
+  if (data.counts.crossings_known) {
     return {"fused bytes: what crosses the row's boundary, were all of its ops one",
             "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
   }
   std::string why =
       "the program was not observed op by op with the memory that its modules share (TorchScript is not, nor are "
       "modules nested more than 256 deep)";
-  if (data.imported) why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
+  if (data.origin.imported)
+    why = "a trace does not tell which memory its ops share; the model of a forward does (--model)";
   if (find_note(data.notes, "fused-not-known") != nullptr) why = "a note says why";
-  if (data.predicted() != nullptr && !data.imported) why = "they were not counted, or with another batch";
+  if (data.origin.predicted() != nullptr && !data.origin.imported) why = "they were not counted, or with another batch";
   return {"fused bytes, fused bound and %fused are n/a: " + why};
 }
 
@@ -286,9 +287,10 @@ std::vector<std::string> codes_of_notes(const Report& report) {
   return codes;
 }
 
-std::string all_counted_words(const ProfileData& data) {
-  if (data.bypass_sought) return "everything observed was counted";
-  if (data.imported) return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
+std::string all_counted_words(const Profile& data) {
+  if (data.run.bypass_sought) return "everything observed was counted";
+  if (data.origin.imported)
+    return "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces";
   return "every op of torch's dispatcher was counted; work that bypasses it is not looked for in C++";
 }
 
@@ -383,7 +385,7 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
     case TableKind::kernels:
       if (report.kernels().empty()) break;
       add.operator()<KernelRow>(
-          {report.data().device_timed || report.data().compiled_kernels.empty()
+          {report.data().device || report.data().times->compiled_kernels.empty()
                ? "one line for a kernel, copy or memset in one module, op and launch size"
                : "one line for a kernel in one place of the compiled code: its total is its part of the "
                  "region's time, and median to std dev are of its calls in runs with ranges "
@@ -456,7 +458,7 @@ void add_coverage(Document& document, const Report& report) {
     first = false;
   };
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
-                           !coverage.unattributed_kernels && !report.data().partial && !report.total().incomplete;
+                           !coverage.unattributed_kernels && !report.data().run.partial && !report.total().incomplete;
   if (all_counted) {
     say(all_counted_words(report.data()));
   }

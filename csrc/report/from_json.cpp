@@ -9,7 +9,7 @@
 #include "core/json/file.h"
 #include "core/json/members.h"
 #include "core/off_device.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/utf8.h"
 #include "roofprof/report.h"
 
@@ -67,17 +67,20 @@ std::string_view kind_of_other_file(std::string_view text) {
   return kind;
 }
 
-std::shared_ptr<const ProfileData> read_data(std::string_view text) {
-  auto data = std::make_shared<ProfileData>();
+std::shared_ptr<const Profile> read_data(std::string_view text) {
+  auto data = std::make_shared<Profile>();
   JsonReader json(text);
   read_value(json, *data);
   json.finish();
   // Files of earlier versions have it with the kernels alone.
-  if (std::ranges::none_of(data->ops, [](const auto& op) { return op.counted.has_value(); })) set_counted_bytes(*data);
+  auto& counts = data->counts;
+  const bool any_counted = std::ranges::any_of(counts.ops, [](const auto& op) { return op.counted.has_value(); });
+  if (data->device && !any_counted) set_counted_bytes(counts, *data->device);
   // So it is with this. A part and a merged report lack some of the kernels.
-  const bool is_whole = !data->part && data->merged() == nullptr && data->predicted() == nullptr;
-  if (is_whole && std::ranges::none_of(data->ops, &OpBucket::off_device)) set_off_device(*data);
-  *data = with_settled_idle(std::move(*data));
+  const bool is_whole = !data->origin.part && data->origin.merged() == nullptr && data->origin.predicted() == nullptr;
+  if (is_whole && std::ranges::none_of(counts.ops, &OpBucket::off_device))
+    set_off_device(counts, data->tree, data->device);
+  settle_idle(*data);
   return data;
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 
@@ -13,7 +12,7 @@
 #include "core/idle.h"
 #include "core/median.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/region_table.h"
 #include "report/tables.h"
 #include "report/units.h"
@@ -70,37 +69,31 @@ std::string slow_rank_words(const Report& report) {
 
 // ---- the run
 
-// Empty where the environment does not say.
-std::string environment_text(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    if (key == name) return std::visit([](const auto& known) { return fmt::format("{}", known); }, value);
-  }
-  return "";
-}
-
 // Something was done outside of a block's steps.
 bool goes_on_outside_steps(const Runs& runs) { return runs.after_steps && runs.after_steps->work != Work{}; }
 
-std::string scope_words(const ProfileData& data) {
-  const std::string steps = counted(data.runs.steps, "step", "steps");
-  if (data.imported) {
-    return "a trace of " + data.imported->source + (data.runs.steps > 0 ? ", " + steps : "");
+std::string scope_words(const Profile& data) {
+  const bool in_block = data.run.mode == Mode::block;
+  const std::string steps = counted(data.run.runs.steps, "step", "steps");
+  if (data.origin.imported) {
+    return "a trace of " + data.origin.imported->source + (data.run.runs.steps > 0 ? ", " + steps : "");
   }
   const bool goes_back =
-      std::ranges::any_of(data.ops, [](const auto& op) { return op.owner.phase == Phase::backward; });
+      std::ranges::any_of(data.counts.ops, [](const auto& op) { return op.owner.phase == Phase::backward; });
   const std::string_view call = goes_back ? "one call, forward and backward" : "one call";
-  if (data.part) return fmt::format("within {}, in {}", data.part->region, data.mode == "block" ? "a block" : call);
-  if (data.mode != "block") return std::string(call);
-  if (data.runs.steps == 0) return "a block";
-  if (!goes_on_outside_steps(data.runs)) return "a block of " + steps;
-  const bool between = std::ranges::find(data.regions, kBetweenSteps, &RegionPath::name) != data.regions.end();
+  if (data.origin.part) return fmt::format("within {}, in {}", data.origin.part->region, in_block ? "a block" : call);
+  if (!in_block) return std::string(call);
+  if (data.run.runs.steps == 0) return "a block";
+  if (!goes_on_outside_steps(data.run.runs)) return "a block of " + steps;
+  const bool between =
+      std::ranges::find(data.tree.regions, kBetweenSteps, &RegionPath::name) != data.tree.regions.end();
   return "a block of " + steps + (between ? " and what ran between them" : " and what came after");
 }
 
 // "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB (the block's time and work by the number of steps)";
 // empty where no steps were told apart, or it is not known what came after them.
 std::string step_words(const Report& report) {
-  const Runs& runs = report.data().runs;
+  const Runs& runs = report.data().run.runs;
   const bool goes_on = goes_on_outside_steps(runs);
   if (!runs.after_steps || (runs.steps < 2 && !goes_on)) return "";
   const AfterSteps& after = *runs.after_steps;
@@ -108,7 +101,7 @@ std::string step_words(const Report& report) {
   const RooflineRow& total = report.total();
   std::string text = "a step on average: ";
   std::string_view what = "the steps' work";
-  if (total.wall_ns && !report.data().device_timed) {
+  if (total.wall_ns && !report.data().device) {
     text += human_time(mean(*total.wall_ns - after.wall_ns)) + ", ";
     what = goes_on ? "the block's time and work without what was outside of steps" : "the block's time and work";
   } else if (total.wall_ns && !goes_on) {  // the last step ends when the device has done it
@@ -125,15 +118,10 @@ std::string step_words(const Report& report) {
 // A trace's steps have the numbers of ProfilerStep, which --steps takes; a block's are counted from 0. Empty: numbers
 // are missing in between.
 std::optional<std::int64_t> number_of_first_step(const Report& report) {
-  if (!report.data().imported) return 0;
-  const auto recorded = environment_text(report.environment(), "recorded_steps");  // "2-5"
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  const auto* const end = recorded.data() + recorded.size();
-  const auto begin = std::from_chars(recorded.data(), end, first);
-  if (begin.ec != std::errc() || begin.ptr == end) return std::nullopt;
-  if (std::from_chars(begin.ptr + 1, end, last).ec != std::errc()) return std::nullopt;
-  return last - first + 1 == report.steps() ? std::optional(first) : std::nullopt;
+  if (!report.data().origin.imported) return 0;
+  const auto recorded = facts_in(report.environment()).recorded_steps;
+  if (!recorded || recorded->last - recorded->first + 1 != report.steps()) return std::nullopt;
+  return recorded->first;
 }
 
 // "single steps, each from the end of the one before: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)";
@@ -143,14 +131,15 @@ std::string step_time_words(const Report& report) {
   if (!steps || steps->count < 2) return "";
   std::string text = "single steps";
   if (steps->count < report.steps().value_or(0)) text += fmt::format(", of the first {}", steps->count);
-  text += report.data().imported ? ", as long as the host was in each" : ", each from the end of the one before";
-  if (report.data().device_timed) text += ", by the host's clock, which waits for no device";
+  text += report.data().origin.imported ? ", as long as the host was in each" : ", each from the end of the one before";
+  if (report.data().device) text += ", by the host's clock, which waits for no device";
   text += fmt::format(": median {}, spread {}, slowest {}", human_time(steps->median_ns),
                       human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)));
   const auto first = number_of_first_step(report);
   if (!first) return text;
   return text + fmt::format(" (step {} of {} to {}{})", *first + steps->slowest_index, *first,
-                            *first + steps->count - 1, report.data().imported ? ", by ProfilerStep's numbers" : "");
+                            *first + steps->count - 1,
+                            report.data().origin.imported ? ", by ProfilerStep's numbers" : "");
 }
 
 // "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held
@@ -182,7 +171,7 @@ std::string utilization_words(const Report& report) {
   const auto& data = report.data();
   const auto utilization = report.flops_utilization();
   const auto recomputed = [](const OpBucket& bucket) { return bucket.owner.phase == Phase::recompute; };
-  if (!utilization || (data.token_calls.empty() && std::ranges::none_of(data.ops, recomputed))) return "";
+  if (!utilization || (data.run.token_calls.empty() && std::ranges::none_of(data.counts.ops, recomputed))) return "";
   const auto limit = report.total().incomplete ? ">=" : "";
   return fmt::format("MFU {0}{1}, HFU {0}{2}: 2 x MACs a second of the peak in {3} ({4}), HFU with what was recomputed",
                      limit, human_percent(utilization->mfu), human_percent(utilization->hfu),
@@ -190,15 +179,12 @@ std::string utilization_words(const Report& report) {
 }
 
 std::string machine_words(const Report& report) {
-  const Environment& environment = report.environment();
+  const auto facts = facts_in(report.environment());
   std::vector<std::string> words;
-  const auto gpu = environment_text(environment, "gpu_device");
-  const auto device = gpu.empty() ? environment_text(environment, "device") : gpu;
-  if (!device.empty() && device != report.data().device) words.push_back(device);
-  const auto threads = environment_text(environment, "torch_threads");
-  if (!threads.empty()) words.push_back(threads + (threads == "1" ? " thread" : " threads"));
-  const auto torch = environment_text(environment, "torch");
-  if (!torch.empty()) words.push_back("torch " + torch);
+  const auto& device = facts.gpu.empty() ? facts.processor : facts.gpu;
+  if (!device.empty() && device != report.data().run.device) words.push_back(device);
+  if (facts.torch_threads) words.push_back(counted(*facts.torch_threads, "thread", "threads"));
+  if (!facts.torch.empty()) words.push_back("torch " + facts.torch);
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
@@ -218,16 +204,17 @@ std::string_view words_of(IdleBasis basis) {
 
 // "; device busy for 5.66 ms of 6.12 ms of a bare call (92.5%)"; empty where none was traced.
 std::string device_words(const Report& report) {
-  const ProfileData& data = report.data();
+  const Profile& data = report.data();
   const RooflineRow& total = report.total();
   if (!total.busy_ns || !total.idle_ns || !total.utilization) return "";
   const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
   const auto both = saturating_add(*total.busy_ns, *total.idle_ns);
-  const auto devices = std::max<std::int64_t>(devices_of(data), 1);
+  const auto devices = std::max<std::int64_t>(devices_of(*data.device), 1);
   const bool several = devices > 1;
-  std::string text = fmt::format("; {} busy for {} of {}{}{} ({})", several ? "devices" : "device",
-                                 time(*total.busy_ns), several ? fmt::format("{} x ", devices) : "",
-                                 time(both / devices), words_of(data.idle_basis), human_percent(*total.utilization));
+  std::string text =
+      fmt::format("; {} busy for {} of {}{}{} ({})", several ? "devices" : "device", time(*total.busy_ns),
+                  several ? fmt::format("{} x ", devices) : "", time(both / devices),
+                  words_of(data.device->timeline.idle_basis), human_percent(*total.utilization));
   const auto before = total.wall_ns.value_or(0) - both;
   const bool launched_before = !several && find_note(data.notes, "launched-before") != nullptr;
   if (launched_before && before > 0) text += fmt::format(", the other {} with earlier launches", time(before));
@@ -247,21 +234,22 @@ std::string prediction_words(const Report& report) {
 }
 
 std::string run_words(const Report& report) {
-  const ProfileData& data = report.data();
-  const Runs& runs = data.runs;
+  const Profile& data = report.data();
+  const Runs& runs = data.run.runs;
   std::string text = scope_words(data);
-  if (data.merged() != nullptr) return text + " on " + rank_words(report);
+  if (data.origin.merged() != nullptr) return text + " on " + rank_words(report);
   const auto wall = report.total().wall_ns;
-  if (!wall && data.part) {
+  if (!wall && data.origin.part) {
     return text + ": no time is known of it, since no run was timed or those that were opened it less often, as " +
            "compiled code does; so there are no rates and bounds";
   }
   if (!wall) return text + ", counted only: no run was timed, so there are no times, rates and bounds";
-  if (data.predicted() != nullptr) return text + prediction_words(report);
+  if (data.origin.predicted() != nullptr) return text + prediction_words(report);
   text += ": " + human_time(static_cast<double>(*wall));
-  if (data.part && data.device_timed) text += " on the host";
+  if (data.origin.part && data.device) text += " on the host";
   if (runs.total_ns.size() > 1) {
-    text += fmt::format(", {} {} runs", data.part ? "in the median one of" : "the median of", runs.total_ns.size());
+    text +=
+        fmt::format(", {} {} runs", data.origin.part ? "in the median one of" : "the median of", runs.total_ns.size());
     if (runs.warmup > 0) text += fmt::format(" after {} for warm-up", runs.warmup);
   }
   if (report.total().time_spread) text += ", spread " + human_percent(100 * *report.total().time_spread);
@@ -278,31 +266,31 @@ std::string memory_words(const Report& report) {
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
   const bool watched = find_note(report.data().notes, "memory-by-sizes") != nullptr;
-  if (watched || report.data().device == "meta") text += " by the sizes of tensors";
+  if (watched || report.data().run.device == "meta") text += " by the sizes of tensors";
   std::optional<std::int64_t> room;  // of the machine, or what its control groups allow
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
     if (bytes != nullptr && (key == "memory_total_bytes" || key == "memory_limit_bytes"))
       room = std::min(room.value_or(*bytes), *bytes);
   }
-  if (room && report.data().device == "cpu") text += " of " + human_bytes(static_cast<double>(*room));
+  if (room && report.data().run.device == "cpu") text += " of " + human_bytes(static_cast<double>(*room));
   return text + ", above what was allocated before the call";
 }
 
 // Empty where everything ran.
-std::string partial_words(const ProfileData& data) {
-  if (!data.partial) return "";
-  if (data.merged() == nullptr) return "an exception ended it; this is what ran before";
-  if (!data.merged()->missing.empty()) return "some ranks are missing; sums are of the others";
+std::string partial_words(const Profile& data) {
+  if (!data.run.partial) return "";
+  if (data.origin.merged() == nullptr) return "an exception ended it; this is what ran before";
+  if (!data.origin.merged()->missing.empty()) return "some ranks are missing; sums are of the others";
   return "on some ranks an exception ended it; of these it is what ran before";
 }
 
 }  // namespace
 
 void add_heading(Document& document, const Report& report) {
-  const ProfileData& data = report.data();
+  const Profile& data = report.data();
   const std::string machine = machine_words(report);
-  std::string title = fmt::format("{} on {}", data.model.empty() ? "model" : data.model, data.device);
+  std::string title = fmt::format("{} on {}", data.run.model.empty() ? "model" : data.run.model, data.run.device);
   if (!machine.empty()) title += " (" + machine + ")";
   document.add_title(std::move(title));
   document.say("", run_words(report));

@@ -12,7 +12,7 @@
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/members.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "report/json_fields.h"
 
 namespace roofprof {
@@ -109,7 +109,7 @@ std::string Report::to_json() const {
   };
   // Lists of structs come last, with a line for each item.
   const auto observed = [&](bool lists) {
-    for_each_member(Of<ProfileData>{}, [&](std::string_view name, auto member, Written) {
+    for_each_member(Of<Profile>{}, [&](std::string_view name, auto member, Written) {
       const auto& value = std::invoke(member, data());
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are

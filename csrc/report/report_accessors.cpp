@@ -18,7 +18,7 @@
 #include "analysis/within.h"
 #include "core/json/file.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 namespace {
@@ -38,14 +38,14 @@ std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_
 
 }  // namespace
 
-Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth) {
+Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth) {
   return {std::move(data), depth};
 }
 
-Report::Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth)
+Report::Report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth)
     : analysis_(std::make_shared<const Analysis>(std::move(data))), depth_(depth) {}
 
-const ProfileData& Report::data() const { return analysis_->data(); }
+const Profile& Report::data() const { return analysis_->data(); }
 
 const std::vector<RooflineRow>& Report::rows() const& { return analysis_->rows(); }
 
@@ -96,15 +96,18 @@ std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({
 Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
   auto asked = options;
   if (std::exchange(asked.compiled, {}).is_set) asked.mode = LaunchMode::compiled;
-  return make_report(std::make_shared<const ProfileData>(predicted(data(), device, asked)), depth_);
+  return make_report(std::make_shared<const Profile>(predicted(data(), device, asked)), depth_);
 }
 
-std::string Report::prediction() const { return data().predicted() == nullptr ? "" : words_of(*data().predicted()); }
+std::string Report::prediction() const {
+  const auto* options = data().origin.predicted();
+  return options == nullptr ? "" : words_of(*options);
+}
 
-bool Report::partial() const { return data().partial; }
+bool Report::partial() const { return data().run.partial; }
 
 std::optional<std::int64_t> Report::steps() const {
-  return data().runs.steps > 0 ? std::optional(data().runs.steps) : std::nullopt;
+  return data().run.runs.steps > 0 ? std::optional(data().run.runs.steps) : std::nullopt;
 }
 
 std::vector<TokenPhase> Report::language_model() const { return analysis_->language_model(); }
@@ -114,18 +117,18 @@ std::optional<FlopsUtilization> Report::flops_utilization() const {
 }
 
 Report Report::within(std::string_view region) const {
-  return make_report(std::make_shared<const ProfileData>(within_region(data(), region)), depth_);
+  return make_report(std::make_shared<const Profile>(within_region(data(), region)), depth_);
 }
 
-const std::vector<std::int64_t>& Report::step_times_ns() const& { return data().runs.step_ns; }
+const std::vector<std::int64_t>& Report::step_times_ns() const& { return data().run.runs.step_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::step_times() const { return durations_of(step_times_ns()); }
 
 std::optional<StepStatistics> Report::step_statistics() const { return statistics_of_steps(step_times_ns()); }
 
-const std::vector<std::int64_t>& Report::run_times_ns() const& { return data().runs.total_ns; }
+const std::vector<std::int64_t>& Report::run_times_ns() const& { return data().run.runs.total_ns; }
 
-const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data().runs.bare_ns; }
+const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data().run.runs.bare_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::run_times() const { return durations_of(run_times_ns()); }
 
@@ -136,9 +139,9 @@ const std::vector<Rank>& Report::ranks() const& { return ranks_of(data()); }
 
 Report Report::report_of_rank(std::int64_t rank) const {
   static const std::vector<KeptReport> kNone;
-  const auto& kept = data().merged() == nullptr ? kNone : data().merged()->kept;
+  const auto& kept = data().origin.merged() == nullptr ? kNone : data().origin.merged()->kept;
   const auto found = std::ranges::find(kept, rank, &KeptReport::rank);
-  if (found != kept.end()) return from_json_text(found->json);
+  if (found != kept.end()) return make_report(found->report, {});
   std::string known;
   for (const auto& one : kept) add_item(known, std::to_string(one.rank));
   throw std::out_of_range(
@@ -150,16 +153,17 @@ Report merge_reports(const std::vector<std::string>& paths) {
   RankMerger merger;
   std::map<std::int64_t, std::string> path_of;
   for (const auto& path : paths) path_of[merger.add(Report::from_json(path).data(), path)] = path;
-  for (const auto rank : merger.typical_ranks()) merger.keep(rank, read_whole_file(path_of.at(rank)));
-  return make_report(std::make_shared<const ProfileData>(merger.finish()), {});
+  for (const auto rank : merger.typical_ranks())
+    merger.keep(rank, Report::from_json(path_of.at(rank)).analysis().shared_data());
+  return make_report(std::make_shared<const Profile>(merger.finish()), {});
 }
 
 const std::vector<std::int64_t>& Report::missing_ranks() const& {
   static const std::vector<std::int64_t> kNone;
-  return data().merged() == nullptr ? kNone : data().merged()->missing;
+  return data().origin.merged() == nullptr ? kNone : data().origin.merged()->missing;
 }
-const Ceilings& Report::ceilings() const& { return data().ceilings; }
+const Ceilings& Report::ceilings() const& { return data().roofs; }
 
-const Environment& Report::environment() const& { return data().environment; }
+const Environment& Report::environment() const& { return data().run.environment; }
 
 }  // namespace roofprof

@@ -16,7 +16,7 @@
 #include "analysis/memory_rows.h"
 #include "analysis/region_rows.h"
 #include "analysis/whole/analysis.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "report/columns.h"
 
 namespace roofprof {
@@ -92,8 +92,8 @@ void add_collectives(Document& document, const Report& report, const TableOption
   add_list<Collective>(
       document, report, options, {"collective", true, kMinWidth, 0, Keep::both_ends, "name"},
       [](const Collective& row) { return Cell{row.name}; },
-      !report.data().imported ? "no collectives: none was called while it ran"
-                              : "no collectives: the trace has no call of one");
+      !report.data().origin.imported ? "no collectives: none was called while it ran"
+                                     : "no collectives: the trace has no call of one");
 }
 
 // One line for each kernel in each module and phase, with the columns of nsys.
@@ -130,8 +130,7 @@ void add_kernels(Document& document, const Report& report, const TableOptions& o
   };
   // What other work hid of collectives' kernels is theirs, but no part of the total's time.
   const RooflineRow& total = report.total();
-  if (const auto hidden_ns = report.data().device_timed ? total.hidden_communication_ns.value_or(0) : 0;
-      hidden_ns > 0) {
+  if (const auto hidden_ns = report.data().device ? total.hidden_communication_ns.value_or(0) : 0; hidden_ns > 0) {
     add_sum(sum, "all kernels", {"percent_of_time", "total", "instances"});
     KernelRow hidden;
     hidden.total_ns = hidden_ns;
@@ -266,7 +265,7 @@ void add_groups(Document& document, const Report& report, const TableOptions& op
     add(row, "total");
   };
   // The sum over all ops is the group without keys. Where more time passed than that in them, the total has it.
-  const GroupRow outside = outside_ops(report.total(), report.data().device_timed);
+  const GroupRow outside = outside_ops(report.total(), report.data().device.has_value());
   for (GroupRow sum : report.group({})) {
     if (*outside.time_ns > 0) {
       add_sum(sum, "all ops");
@@ -429,7 +428,7 @@ void add_modules(Document& document, const Report& report, const TableOptions& o
   const auto lines = tree_lines(report, options);
   const Selection selection = select_lines(lines, options);
   const bool flat = !options.sort.empty();
-  const std::string model = report.data().model.empty() ? "model" : report.data().model;
+  const std::string model = report.data().run.model.empty() ? "model" : report.data().run.model;
 
   Table table = columns.table({"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends, "path"});
   const auto add = [&](const RooflineRow& row, Cell name, std::string mark) {

@@ -165,15 +165,16 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
                      std::optional<std::int64_t> depth) {
   const auto& setting = run.setting();
   auto& result = run.result();
-  observed.mode = setting.scope;
-  observed.device = setting.device;
+  observed.run.mode = setting.mode;
+  observed.run.device = setting.device;
+  observed.run.partial = result.partial;
+  observed.run.environment = environment_of(setting.device);
   observed.holds_data = setting.holds_data;
-  observed.partial = result.partial;
   observed.counting = std::move(*result.counting);
   observed.first_call = std::move(result.first_call);
   observed.timed = std::move(result.timed);
   observed.kernel_passes = std::move(result.kernel_passes);
-  auto& runs = observed.runs;
+  auto& runs = observed.run.runs;
   runs.bare_ns = std::move(result.bare_ns);
   runs.warmup = result.warmup;
   runs.steps = result.steps.count();
@@ -182,18 +183,17 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
     const auto& block = observed.counting;
     runs.after_steps = {std::max<std::int64_t>(block.wall_ns - result.steps.total_ns(), 0), block.outside_steps};
   }
-  observed.environment = environment_of(setting.device);
-  observed.ceilings = roofs.ceilings;
+  observed.roofs = roofs.ceilings;
   add_notes(observed.notes, result.notes);
   if (setting.device == "cpu") {
     runs.beside_others = BackgroundLoad::is_busy(result.others_share);
-    const auto* meanwhile = setting.scope == "block" ? "the block ran" : "the calls were timed";
+    const auto* meanwhile = setting.mode == Mode::block ? "the block ran" : "the calls were timed";
     if (auto busy = BackgroundLoad::note(result.others_share, meanwhile)) add_note(observed.notes, std::move(*busy));
   }
   if (const auto ranks = rank_of_environment(); !ranks.wrong.empty()) {
     add_note(observed.notes, "rank-not-known", "the report has no rank: " + ranks.wrong);
   }
-  if (!setting.untimed.empty() && setting.scope != "count") add_note(observed.notes, "not-timed", setting.untimed);
+  if (!setting.untimed.empty() && setting.mode != Mode::count) add_note(observed.notes, "not-timed", setting.untimed);
   if (const double share = roofs.ceilings.busy_share; share > 0) {
     add_note(observed.notes, "roofs-busy",
              "other programs used " + percent(share) +
@@ -204,12 +204,12 @@ Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeiling
 
   const auto& session = *run.session();
   observed.regions = session.regions.all();
-  observed.region_paths = session.regions.all_paths();
+  observed.tree.regions = session.regions.all_paths();
   observed.more_regions = session.regions.refused();
   observed.launches = session.launches.keys();
   observed.others = session.others.all();
   observed.on_device = run.device().facts(observed.timed, !runs.bare_ns.empty());
-  return make_report(std::make_shared<const ProfileData>(join(std::move(observed))), depth);
+  return make_report(std::make_shared<const Profile>(join(std::move(observed))), depth);
 }
 
 }  // namespace roofprof::run

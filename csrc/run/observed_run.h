@@ -19,7 +19,7 @@
 namespace roofprof::run {
 
 struct RunSetting {
-  std::string scope;    // "run", "block" or "count"
+  Mode mode = Mode::run;
   std::string device;   // whose kernels and roofs count
   std::string untimed;  // why calls cannot be timed there; empty: they can
   Counters counters = Counters::automatic;
@@ -28,7 +28,7 @@ struct RunSetting {
   bool holds_data = true;             // false: what is called works on tensors without data (meta, fake)
   std::optional<ModuleId> base = {};  // who has the ops outside of all modules; empty: they are not counted
 
-  bool timed() const { return untimed.empty() && scope != "count"; }
+  bool timed() const { return untimed.empty() && mode != Mode::count; }
 };
 
 // The device on which a call runs, and why the call cannot be timed there; empty: it can.

@@ -13,7 +13,7 @@
 
 #include "core/note_codes.h"
 #include "core/pass.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::run {
 

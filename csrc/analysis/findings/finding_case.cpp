@@ -86,8 +86,8 @@ bool may_cast_to_fp64(const OpBucket& op) {
 
 }  // namespace
 
-ProgramFacts::ProgramFacts(const ProfileData& data) : compiled(cases::ran_compiled(data)) {
-  for (const auto& op : data.ops) {
+ProgramFacts::ProgramFacts(const Profile& data) : compiled(cases::ran_compiled(data)) {
+  for (const auto& op : data.counts.ops) {
     convolves_volumes = convolves_volumes || op.op.find("conv3d") != std::string::npos;
     if (op.owner.phase != Phase::forward) continue;
     casts_to_wider = casts_to_wider || (cases::is_cast(op) && op.work.write_bytes > op.work.read_bytes);
@@ -109,13 +109,13 @@ double FindingCase::interrupted_share() const {
 std::int64_t FindingCase::outside_ns() const { return cases::part_of(time_ns(), 1 - interrupted_share()); }
 
 bool FindingCase::is_beside(const OpBucket& other) const {
-  return data->modules[index_of(other.owner.module)].path == *ops->module;
+  return data->tree.modules[index_of(other.owner.module)].path == *ops->module;
 }
 
 std::optional<UnderRidge> FindingCase::below_the_ridge() const {
   if (bucket == nullptr || !ops->intensity) return std::nullopt;
-  const auto* peak = data->ceilings.compute_for(bucket->dtype);
-  const auto memory = memory_roof(*bucket, data->ceilings);
+  const auto* peak = data->roofs.compute_for(bucket->dtype);
+  const auto memory = memory_roof(*bucket, data->roofs);
   if (peak == nullptr || !memory) return std::nullopt;
   const double ridge = peak->operations_per_second / memory->bytes_per_second;
   return *ops->intensity < ridge ? std::optional(UnderRidge{*ops->intensity, ridge}) : std::nullopt;
@@ -179,9 +179,9 @@ namespace roofprof::cases {
 
 std::int64_t part_of(std::int64_t ns, double part) { return std::llround(static_cast<double>(ns) * part); }
 
-double observing_share(const ProfileData& data) {
+double observing_share(const Profile& data) {
   // On a device it is idle time, of which gainable_idle_ns() leaves it out.
-  const double overhead = data.device_timed ? 0 : observer_overhead(data.runs).value_or(0);
+  const double overhead = data.device ? 0 : observer_overhead(data.run.runs).value_or(0);
   return overhead / (1 + overhead);
 }
 
@@ -194,17 +194,17 @@ bool is_cast(const OpBucket& op) {
          work.read_bytes % work.input_elements == 0 && (op.op != "aten::copy_" || are_two_alike(op.shapes));
 }
 
-bool takes_one_tensor(const ProfileData& data) { return data.modules[kModel].input_shapes.size() == 1; }
+bool takes_one_tensor(const Profile& data) { return data.tree.modules[kModel].input_shapes.size() == 1; }
 
-bool ran_compiled(const ProfileData& data) {
-  return std::ranges::any_of(data.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
-         std::ranges::any_of(data.ops, [](const OpBucket& op) {
+bool ran_compiled(const Profile& data) {
+  return std::ranges::any_of(data.tree.modules, [](const Module& module) { return module.compiled_region >= 0; }) ||
+         std::ranges::any_of(data.counts.ops, [](const OpBucket& op) {
            return is_compiled_code(op.op) || op.op.starts_with("triton_");  // Inductor's kernels, as traces name them
          });
 }
 
-bool is_of_cpp(const ProfileData& data) { return !data.bypass_sought && !data.imported; }
+bool is_of_cpp(const Profile& data) { return !data.run.bypass_sought && !data.origin.imported; }
 
-bool may_compile(const ProfileData& data) { return !is_of_cpp(data) && !ran_compiled(data); }
+bool may_compile(const Profile& data) { return !is_of_cpp(data) && !ran_compiled(data); }
 
 }  // namespace roofprof::cases

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -54,7 +54,7 @@ struct KernelsOfOp {
 
 // ProgramFacts says of the program as a whole what rules ask for each case.
 struct ProgramFacts {
-  explicit ProgramFacts(const ProfileData& data);
+  explicit ProgramFacts(const Profile& data);
 
   bool compiled = false;  // some of its code was
   bool convolves_volumes = false;
@@ -82,7 +82,7 @@ struct UnderRidge {
 
 // The calls of one op in one module, or in all of its equal siblings.
 struct FindingCase {
-  const ProfileData* data = nullptr;
+  const Profile* data = nullptr;
   const ProgramFacts* program = nullptr;
   const GroupRow* ops = nullptr;     // with the sums of these calls; its op may be "(outside ops)"
   const OpBucket* bucket = nullptr;  // the calls of one signature with most time; null outside of ops
@@ -108,7 +108,7 @@ struct FindingCase {
   // Returns the same, if memory bounds the op.
   std::optional<UnderRidge> under_the_ridge() const;
   std::optional<ConvolutionSizes> convolution() const;
-  bool ran_on_cpu() const { return !data->device_timed && data->device.starts_with("cpu"); }
+  bool ran_on_cpu() const { return !data->device && data->run.device.starts_with("cpu"); }
   bool is_of_cpp() const;
   // Returns whether torch.compile is worth a try.
   bool may_compile() const { return !is_of_cpp() && !program->compiled; }
@@ -151,16 +151,16 @@ inline constexpr double kFarFromRoof = 10;  // percent
 inline constexpr double kNearRoof = 75;  // percent
 
 std::int64_t part_of(std::int64_t ns, double part);
-bool ran_compiled(const ProfileData& data);
-bool is_of_cpp(const ProfileData& data);
+bool ran_compiled(const Profile& data);
+bool is_of_cpp(const Profile& data);
 // Returns the part of the total's time that observing the run took, by the calls that nothing observed; 0 where that is
 // within the noise of both, and on a device, whose kernels take no longer: there idle time has it.
-double observing_share(const ProfileData& data);
+double observing_share(const Profile& data);
 // Returns whether the op casts: it reads elements of one size and writes as many of another one.
 bool is_cast(const OpBucket& op);
 // Returns whether the model was called with one tensor: then code that changes "x" changes all that it takes.
-bool takes_one_tensor(const ProfileData& data);
+bool takes_one_tensor(const Profile& data);
 // Returns whether torch.compile is worth a try: nothing was compiled, and the program is Python's.
-bool may_compile(const ProfileData& data);
+bool may_compile(const Profile& data);
 
 }  // namespace roofprof::cases

@@ -29,7 +29,7 @@ std::optional<Ruling> built_for_older(const FindingCase& where) {
   if (where.kernels.older == nullptr) return std::nullopt;
   const std::string& name = where.kernels.older->name;
   const auto built_for = architecture_in_name(name);
-  const auto device = architecture_of_device(where.data->compute_capability);
+  const auto device = architecture_of_device(where.data->device->compute_capability);
   if (!built_for || !device) return std::nullopt;
   return Ruling{.at_stake_ns = where.kernels.older->total_ns,
                 .evidence = {{"built_for", *built_for}, {"device", *device}},
@@ -51,7 +51,7 @@ std::string try_channels_last(const FindingCase& where) {
   constexpr std::size_t kDimensionsOfImages = 4;
   if (where.program->convolves_volumes) return "";
   const bool is_image = cases::takes_one_tensor(*where.data) &&
-                        where.data->modules[kModel].input_shapes.front().size() == kDimensionsOfImages;
+                        where.data->tree.modules[kModel].input_shapes.front().size() == kDimensionsOfImages;
   return std::string("model = model.to(memory_format=torch.channels_last)") +
          (is_image ? "; x = x.to(memory_format=torch.channels_last)" : "");
 }
@@ -77,18 +77,20 @@ std::optional<Ruling> device_waits(const FindingCase& where) {
   constexpr double kBusy = 70;
   const auto utilization = where.ops->utilization;
   if (where.ops->op != kIdleDevice || !utilization || *utilization >= kBusy) return std::nullopt;
-  return Ruling{.at_stake_ns = where.time_ns(),
-                .evidence = {{"utilization", *utilization}},
-                .text = "busy for " + percent(*utilization / 100) +
-                        " of the time between its first launch and its last" +
-                        (where.data->idle_basis == IdleBasis::bare ? "" : ", what recording may have added left out") +
-                        ", it waited for launches in the rest",
-                .action = std::string(where.may_compile() ? "larger batches, torch.compile or CUDA graphs give"
-                                                          : "larger batches or CUDA graphs give") +
-                          " it more at once",
-                .try_it = "model = torch.compile(model, mode=\"reduce-overhead\")",
-                .gain = {0.2, 1, "the device's idle time", Confidence::medium, "the device was seen to wait"},
-                .reference = "this report's utilization"};
+  return Ruling{
+      .at_stake_ns = where.time_ns(),
+      .evidence = {{"utilization", *utilization}},
+      .text =
+          "busy for " + percent(*utilization / 100) + " of the time between its first launch and its last" +
+          (where.data->device->timeline.idle_basis == IdleBasis::bare ? ""
+                                                                      : ", what recording may have added left out") +
+          ", it waited for launches in the rest",
+      .action = std::string(where.may_compile() ? "larger batches, torch.compile or CUDA graphs give"
+                                                : "larger batches or CUDA graphs give") +
+                " it more at once",
+      .try_it = "model = torch.compile(model, mode=\"reduce-overhead\")",
+      .gain = {0.2, 1, "the device's idle time", Confidence::medium, "the device was seen to wait"},
+      .reference = "this report's utilization"};
 }
 
 // ---- other ranks, data
@@ -98,12 +100,12 @@ std::optional<Ruling> exposed_communication(const FindingCase& where) {
   if (where.ops->op != kExposedCommunication) return std::nullopt;
   // The collectives of all modules, since a wait may be for another module's.
   const CollectiveBucket* largest = nullptr;
-  for (const auto& collective : where.data->collectives.collectives) {
+  for (const auto& collective : where.data->comms->collectives) {
     if (largest == nullptr || collective.exposed_ns > largest->exposed_ns) largest = &collective;
   }
   if (largest == nullptr || largest->calls <= 0) return std::nullopt;
-  const auto& op = where.data->ops[static_cast<std::size_t>(largest->bucket)];
-  const auto& group = where.data->collectives.groups[static_cast<std::size_t>(largest->group)];
+  const auto& op = where.data->counts.ops[static_cast<std::size_t>(largest->bucket)];
+  const auto& group = where.data->comms->groups[static_cast<std::size_t>(largest->group)];
   const auto kind = collective_of(op.op);
   if (!kind || op.calls <= 0) return std::nullopt;
   const std::int64_t bytes = message_bytes(*kind, op.work, group.ranks) / op.calls;
@@ -145,10 +147,10 @@ std::optional<Ruling> data_loading(const FindingCase& where) {
 
 std::optional<Ruling> optimizer_op_by_op(const FindingCase& where) {
   constexpr std::size_t kManyPasses = 3;  // each op reads and writes all parameters or what is kept of them
-  if (*where.ops->module != where.data->modules[kOptimizer].path) return std::nullopt;
+  if (*where.ops->module != where.data->tree.modules[kOptimizer].path) return std::nullopt;
   std::set<std::string_view> passes;
   std::int64_t calls = 0;
-  for (const auto& bucket : where.data->ops) {
+  for (const auto& bucket : where.data->counts.ops) {
     if (bucket.owner.module != kOptimizer || bucket.work.bytes() == 0) continue;
     if (bucket.op.starts_with("aten::_fused_") || bucket.op == kCompiledRegion) return std::nullopt;
     passes.insert(bucket.op);
@@ -199,7 +201,7 @@ bool is_unfused_attention(const FindingCase& where) {
   if (!where.ops->percent_of_roof || where.ops->calls <= 0) return false;
   const double reached = where.of_roof();
   if (reached < kSlow && kOthersAsNear * reached < where.total->percent_of_roof.value_or(0)) return true;
-  return std::ranges::any_of(where.data->ops, [&](const OpBucket& bucket) {
+  return std::ranges::any_of(where.data->counts.ops, [&](const OpBucket& bucket) {
     return bucket.op == "aten::_softmax_backward_data" && where.is_beside(bucket);
   });
 }
@@ -208,7 +210,7 @@ bool is_unfused_attention(const FindingCase& where) {
 bool is_attention_by_hand(const FindingCase& where) {
   if (where.bucket == nullptr || where.bucket->calls <= 0) return false;
   std::set<std::int64_t> softmaxes, made, read;  // elements in a call
-  for (const auto& bucket : where.data->ops) {
+  for (const auto& bucket : where.data->counts.ops) {
     const Work& work = bucket.work;
     if (bucket.owner.phase != Phase::forward || bucket.calls <= 0 || !where.is_beside(bucket)) continue;
     if (bucket.op == "aten::softmax" || bucket.op == "aten::_softmax") {
@@ -257,7 +259,7 @@ constexpr double kLongCall = 20e3;        // ns, on the host
 constexpr double kLongDeviceCall = 10e3;  // ns
 
 bool is_long(const FindingCase& where) {
-  return where.ops->calls > 0 && where.call_ns() >= (where.data->device_timed ? kLongDeviceCall : kLongCall);
+  return where.ops->calls > 0 && where.call_ns() >= (where.data->device ? kLongDeviceCall : kLongCall);
 }
 
 // Returns whether all else is far nearer to its roofs: what slows the whole machine slows that, too.
@@ -400,9 +402,8 @@ std::optional<std::int64_t> multiple_for(DType dtype) {
 std::optional<Ruling> off_multiples(const FindingCase& where) {
   constexpr int kFirstTensorCores = 70;
   constexpr std::int64_t kFewChannels = 4;  // of an image, for which libraries have kernels of their own
-  const auto device = architecture_of_device(where.data->compute_capability);
-  if (!where.data->device_timed || !device || *device < kFirstTensorCores || where.bucket == nullptr)
-    return std::nullopt;
+  const auto device = architecture_of_device(where.data->device->compute_capability);
+  if (!where.data->device || !device || *device < kFirstTensorCores || where.bucket == nullptr) return std::nullopt;
   const auto multiple = multiple_for(where.bucket->dtype);
   if (!multiple) return std::nullopt;
   std::array<std::int64_t, 2> sizes{};
@@ -489,11 +490,11 @@ const ComputeCeiling* higher_roof(DType dtype, const Ceilings& ceilings) {
 
 // Autocast casts weights in each call. Of the models that were tried (docs/findings.md) vgg11, with 57 MACs for each
 // weight, took longer, and those with 128 and more, at like distances from the roof, did not.
-bool are_weights_worth_a_cast(const ProfileData& data) {
+bool are_weights_worth_a_cast(const Profile& data) {
   constexpr std::int64_t kMacsForEach = 100;
   std::int64_t macs = 0;
   std::int64_t weights = 0;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (bucket.owner.phase != Phase::forward) continue;
     const auto linear = linear_sizes(bucket);
     const auto convolution = convolution_sizes(bucket);
@@ -522,7 +523,7 @@ std::optional<Ruling> lower_precision(const FindingCase& where) {
   if (where.bucket == nullptr || !where.is_bound(BoundKind::compute) || where.bucket->work.macs == 0)
     return std::nullopt;
   const DType dtype = where.bucket->dtype;
-  const Ceilings& ceilings = where.data->ceilings;
+  const Ceilings& ceilings = where.data->roofs;
   const bool wide = dtype == DType::fp64 || dtype == DType::fp32 || dtype == DType::tf32;
   const auto* best = wide && where.ops->bound.resource == name_of(dtype) ? higher_roof(dtype, ceilings) : nullptr;
   const auto takes = [](const Figures& figures, double part) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/findings/finding_case.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -82,7 +82,7 @@ inline constexpr std::string_view kCompileIt = "model = torch.compile(model)";
 inline constexpr std::string_view kToFp32 = "model = model.float(); x = x.float() if x.is_floating_point() else x";
 
 // Sets what depends on the run: a gain within the time of all, and no more confidence than its conditions allow.
-void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
+void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const Profile& data,
               const RooflineRow& total);
 
 }  // namespace roofprof

@@ -33,11 +33,11 @@ struct Held {
 
 std::int64_t weight_of(const OpBucket& bucket) { return bucket.time_ns.value_or(bucket.work.bytes()); }
 
-std::map<ModuleAndOp, const OpBucket*> largest_buckets(const ProfileData& data) {
+std::map<ModuleAndOp, const OpBucket*> largest_buckets(const Profile& data) {
   std::map<ModuleAndOp, const OpBucket*> largest;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed) continue;
-    const OpBucket*& known = largest[{data.modules[index_of(bucket.owner.module)].path, bucket.op}];
+    const OpBucket*& known = largest[{data.tree.modules[index_of(bucket.owner.module)].path, bucket.op}];
     if (known == nullptr || weight_of(bucket) > weight_of(*known)) known = &bucket;
   }
   return largest;
@@ -48,10 +48,10 @@ bool reorders_channels(std::string_view name) {
   return name.find("nchwToNhwc") != std::string_view::npos || name.find("nhwcToNchw") != std::string_view::npos;
 }
 
-std::map<ModuleAndOp, KernelsOfOp> kernels_of_ops(const ProfileData& data) {
+std::map<ModuleAndOp, KernelsOfOp> kernels_of_ops(const Profile& data) {
   std::map<ModuleAndOp, KernelsOfOp> found;
-  for (const auto& kernel : data.kernels) {
-    auto& known = found[{data.modules[index_of(kernel.owner.module)].path, kernel.op}];
+  for (const auto& kernel : data.device->kernels) {
+    auto& known = found[{data.tree.modules[index_of(kernel.owner.module)].path, kernel.op}];
     if (reorders_channels(kernel.name)) known.reordered_ns = saturating_add(known.reordered_ns, kernel.total_ns);
     if (is_for_older_generation(kernel, data) && (known.older == nullptr || kernel.total_ns > known.older->total_ns)) {
       known.older = &kernel;
@@ -64,20 +64,20 @@ std::int64_t in_run(const std::vector<std::int64_t>& runs_ns, std::int64_t run) 
   return run < 0 || std::cmp_greater_equal(run, runs_ns.size()) ? 0 : runs_ns[static_cast<std::size_t>(run)];
 }
 
-std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData& data) {
+std::map<std::string_view, CallsInModule> calls_inside_modules(const Profile& data) {
   constexpr std::array<std::string_view, 4> kReads = {"aten::_local_scalar_dense", "aten::item", "aten::is_nonzero",
                                                       "aten::nonzero"};
   std::map<std::string_view, CallsInModule> found;
-  for (const auto& bucket : data.ops) {
-    auto& calls = found[data.modules[index_of(bucket.owner.module)].path];
+  for (const auto& bucket : data.counts.ops) {
+    auto& calls = found[data.tree.modules[index_of(bucket.owner.module)].path];
     calls.ops = saturating_add(calls.ops, bucket.calls);
     if (std::ranges::find(kReads, bucket.op) != kReads.end())
       calls.reads_on_host = saturating_add(calls.reads_on_host, bucket.calls);
   }
-  for (const auto& time : data.times) {
-    const auto& module = data.modules[index_of(time.owner.module)];
+  for (const auto& time : data.times->modules) {
+    const auto& module = data.tree.modules[index_of(time.owner.module)];
     auto& calls = found[module.path];
-    const std::int64_t own_ns = in_run(time.self_ns, data.runs.chosen);
+    const std::int64_t own_ns = in_run(time.self_ns, data.run.runs.chosen);
     calls.own_ns = saturating_add(calls.own_ns, own_ns);
     const auto usual_ns = static_cast<std::int64_t>(median(time.self_ns));
     calls.longer_ns = saturating_add(calls.longer_ns, std::max<std::int64_t>(own_ns - usual_ns, 0));
@@ -85,7 +85,7 @@ std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData
       calls.forwards = saturating_add(calls.forwards, time.calls);
     }
     if (module.parent >= 0) {
-      auto& around = found[data.modules[index_of(module.parent)].path];
+      auto& around = found[data.tree.modules[index_of(module.parent)].path];
       around.modules_inside = saturating_add(around.modules_inside, time.calls);
     }
   }
@@ -96,7 +96,7 @@ std::map<std::string_view, CallsInModule> calls_inside_modules(const ProfileData
 bool is_of_model(const GroupRow& row) { return !row.module->starts_with('('); }
 
 // Returns a row for the device as a whole if it waited between launches; its idle time belongs to no module.
-std::optional<GroupRow> idle_device(const ProfileData& data, const RooflineRow& total) {
+std::optional<GroupRow> idle_device(const Profile& data, const RooflineRow& total) {
   const auto idle_ns = gainable_idle_ns(data, total);
   if (idle_ns <= 0) return std::nullopt;
   GroupRow row;
@@ -132,21 +132,22 @@ std::string id_of(const Finding& finding) {
 // around it, past forwards of torch itself; none where that one's line is not known.
 using Sources = std::map<std::string_view, std::string_view>;
 
-Sources sources_of(const ProfileData& data) {
+Sources sources_of(const Profile& data) {
   Sources sources;
-  for (const auto& module : data.modules) {
+  for (const auto& module : data.tree.modules) {
     const bool is_users = module.has_forward && !module.forward_of_torch && module.type != kRegionType;
     const bool is_last = is_users || !module.source.empty() || module.parent < 0;
-    sources.try_emplace(module.path, is_last ? module.source : sources[data.modules[index_of(module.parent)].path]);
+    sources.try_emplace(module.path,
+                        is_last ? module.source : sources[data.tree.modules[index_of(module.parent)].path]);
   }
   return sources;
 }
 
 // The line of the user's code: that of the modules' longest kernel of compiled code; else the forward that is around
 // each of them, or around all of them.
-std::optional<std::string> source_of(const Finding& finding, const ProfileData& data, const Sources& sources) {
-  for (const auto& kernel : data.compiled_kernels) {
-    const auto& path = data.modules[index_of(kernel.owner.module)].path;
+std::optional<std::string> source_of(const Finding& finding, const Profile& data, const Sources& sources) {
+  for (const auto& kernel : data.times->compiled_kernels) {
+    const auto& path = data.tree.modules[index_of(kernel.owner.module)].path;
     if (!kernel.source.empty() && std::ranges::find(finding.modules, path) != finding.modules.end())
       return kernel.source;
   }
@@ -177,7 +178,7 @@ AllCalls sum_of(const std::vector<Held>& held) {
 }
 
 // Returns the finding of a rule on all these cases, which says what the rule says of the one with most at stake.
-Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t at_stake_ns, const ProfileData& data,
+Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t at_stake_ns, const Profile& data,
                  const RooflineRow& total) {
   std::ranges::stable_sort(held, std::greater(), [](const Held& h) { return h.ruling.at_stake_ns; });
   Held& largest = held.front();
@@ -239,11 +240,11 @@ double middle_of(const Finding& finding) {
 
 }  // namespace
 
-std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
+std::vector<Finding> findings_on(const Profile& data, const Folding& folding, const std::vector<GroupRow>& ops,
                                  const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
                                  const RooflineRow& total) {
-  if (!total.time_ns || *total.time_ns <= 0 || data.ceilings.empty()) return {};
-  const ProfileData& folded = *folding.data;
+  if (!total.time_ns || *total.time_ns <= 0 || data.roofs.empty()) return {};
+  const Profile& folded = *folding.data;
   std::vector<GroupRow> cases;
   std::ranges::copy_if(ops, std::back_inserter(cases), [](const GroupRow& row) { return row.time_ns.value_or(0) > 0; });
   if (auto idle = idle_device(data, total)) cases.push_back(std::move(*idle));
@@ -253,8 +254,8 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
   const ProgramFacts program(folded);
   std::map<std::string_view, std::vector<std::string>> members;
   for (std::size_t id = 0; id < folding.modules.size(); ++id) {
-    auto& paths = members[folded.modules[id].path];
-    for (const ModuleId member : folding.modules[id].members) paths.push_back(data.modules[index_of(member)].path);
+    auto& paths = members[folded.tree.modules[id].path];
+    for (const ModuleId member : folding.modules[id].members) paths.push_back(data.tree.modules[index_of(member)].path);
   }
   const auto found_in = []<class Key, class Value>(const std::map<Key, Value>& map, const Key& key) {
     const auto found = map.find(key);
@@ -341,7 +342,7 @@ std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding
   return findings;
 }
 
-void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const ProfileData& data,
+void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, const Profile& data,
               const RooflineRow& total) {
   const auto most_ns = bare_call_ns(data, total);
   const auto share = [&](double part) { return std::min(cases::part_of(at_stake_ns, part), most_ns); };
@@ -355,7 +356,7 @@ void complete(Finding& finding, const Gain& gain, std::int64_t at_stake_ns, cons
   const auto doubt = std::ranges::find_if(
       data.notes, [&](const Note& note) { return std::ranges::find(kDoubtful, note.code) != kDoubtful.end(); });
   const bool is_noted = doubt != data.notes.end();
-  if ((!is_noted && !data.runs.beside_others) || finding.confidence == Confidence::low) return;
+  if ((!is_noted && !data.run.runs.beside_others) || finding.confidence == Confidence::low) return;
   finding.confidence = finding.confidence == Confidence::high ? Confidence::medium : Confidence::low;
   finding.because += is_noted ? ", but see the note " + doubt->code : ", but other processes were busy meanwhile";
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analysis/siblings/siblings.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMostFindings = 10;
 // time, and those of analysis/findings/of_modules.h; what gains most stands first. Empty without times or roofs. Equal
 // siblings count together. `ops` are those of the folded profile (ops_in_modules), `lines` its rows, and `rows` those
 // of `data`.
-std::vector<Finding> findings_on(const ProfileData& data, const Folding& folding, const std::vector<GroupRow>& ops,
+std::vector<Finding> findings_on(const Profile& data, const Folding& folding, const std::vector<GroupRow>& ops,
                                  const std::vector<FoldedRow>& lines, const std::vector<RooflineRow>& rows,
                                  const RooflineRow& total);
 

@@ -39,10 +39,11 @@ bool is_inside(std::size_t line, std::size_t outer, const std::vector<FoldedRow>
 
 }  // namespace
 
-std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vector<FoldedRow>& lines,
+std::optional<Finding> finding_on_fusion(const Profile& data, const std::vector<FoldedRow>& lines,
                                          const std::vector<RooflineRow>& rows, const RooflineRow& total) {
   const auto all_ns = static_cast<double>(total.time_ns.value_or(0));
-  if (all_ns <= 0 || !data.crossings_known || data.predicted() != nullptr || cases::ran_compiled(data)) return {};
+  if (all_ns <= 0 || !data.counts.crossings_known || data.origin.predicted() != nullptr || cases::ran_compiled(data))
+    return {};
   std::vector<Line> sums(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
     sums[i].at = i;
@@ -109,9 +110,10 @@ std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vec
   return finding;
 }
 
-std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vector<RooflineRow>& rows,
+std::optional<Finding> finding_on_unused(const Profile& data, const std::vector<RooflineRow>& rows,
                                          const RooflineRow& total) {
-  if (!data.crossings_known || data.predicted() != nullptr || cases::ran_compiled(data) || !data.unobserved.empty())
+  if (!data.counts.crossings_known || data.origin.predicted() != nullptr || cases::ran_compiled(data) ||
+      !data.counts.unobserved.empty())
     return {};
   // Out has the bytes that leave a module, and those of them that nothing reads.
   struct Out {
@@ -119,9 +121,9 @@ std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vec
     std::int64_t unread = 0;
     bool is_unused() const { return bytes > 0 && unread >= bytes; }
   };
-  std::vector<Out> out(data.modules.size());
-  for (const auto& bucket : data.ops) {
-    for_each_crossing(bucket, data.modules, [&](ModuleId module, const Crossing& crossing) {
+  std::vector<Out> out(data.tree.modules.size());
+  for (const auto& bucket : data.counts.ops) {
+    for_each_crossing(bucket, data.tree.modules, [&](ModuleId module, const Crossing& crossing) {
       auto& of = out[index_of(module)];
       of.bytes = saturating_add(of.bytes, crossing.write_bytes);
       of.unread = saturating_add(of.unread, crossing.unread_bytes);
@@ -131,10 +133,10 @@ std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vec
   for (const auto& row : rows) row_of.emplace(row.path, &row);
   std::vector<const RooflineRow*> unused;
   for (std::size_t id = 0; id < out.size(); ++id) {
-    const auto& module = data.modules[id];
+    const auto& module = data.tree.modules[id];
     if (!out[id].is_unused() || module.path.empty() || module.path.starts_with('(')) continue;
     bool inside_another = false;
-    for (auto above = module.parent; above >= 0; above = data.modules[index_of(above)].parent)
+    for (auto above = module.parent; above >= 0; above = data.tree.modules[index_of(above)].parent)
       inside_another = inside_another || out[index_of(above)].is_unused();
     const auto row = row_of.find(module.path);
     if (!inside_another && row != row_of.end()) unused.push_back(row->second);
@@ -164,7 +166,7 @@ std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vec
   return finding;
 }
 
-std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const RooflineRow& total) {
+std::optional<Finding> finding_on_idle_outside(const Profile& data, const RooflineRow& total) {
   constexpr double kMuch = 0.2;
   const auto outside_ns = idle_outside_ns(total);
   const auto all_ns = static_cast<double>(saturating_add(total.busy_ns.value_or(0), total.idle_ns.value_or(0)));
@@ -179,9 +181,8 @@ std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const Ro
   finding.evidence = {{"time_us", us}, {"percent_outside_launches", 100 * share}};
   finding.text = "the device: it ran nothing for " + sentences::text_of_microseconds(us) + " (" + percent(share) +
                  " of its time) before its first launch and behind its last; ";
-  const auto ran = std::ranges::find(data.environment, kHostBeforeLaunches, &Environment::value_type::first);
-  const auto* what = ran == data.environment.end() ? nullptr : std::get_if<std::string>(&ran->second);
-  finding.text += what == nullptr ? "what the host ran then is not known" : "before, the host ran " + *what;
+  const auto ran = facts_in(data.run.environment).host_before_launches;
+  finding.text += ran.empty() ? "what the host ran then is not known" : "before, the host ran " + ran;
   finding.action =
       "no kernel waits there: do it beforehand or while the device works, or leave it out of what is timed";
   finding.reference = "this report's idle time";
@@ -206,13 +207,13 @@ bool TimeToCompile::add(const FindingCase& where) {
   return true;
 }
 
-void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const ProfileData& data,
+void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const Profile& data,
                                  const RooflineRow& total) {
   // Compiling takes away these shares of the time, as was measured (docs/findings.md).
   constexpr double kLeast = 0.2;
   constexpr double kMost = 0.95;
   constexpr double kMostOfLayout = 0.4;
-  if (data.device_timed) return;
+  if (data.device) return;
   const auto compiles = [](const Finding& finding) { return finding.try_it == kCompileIt; };
   const auto best = std::ranges::max_element(
       findings, {}, [&](const Finding& finding) { return compiles(finding) ? finding.gain_high_ns : -1; });

@@ -10,7 +10,7 @@
 
 #include "analysis/findings/finding_rules.h"
 #include "analysis/siblings/siblings.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -18,17 +18,17 @@ namespace roofprof {
 // than a twentieth of the time, where code was compiled, and in predicted reports. It names the modules that gain by
 // fusing their own ops with those of the modules below them, none of them inside another one. `lines` have equal
 // siblings as one, `rows` are those of `data`.
-std::optional<Finding> finding_on_fusion(const ProfileData& data, const std::vector<FoldedRow>& lines,
+std::optional<Finding> finding_on_fusion(const Profile& data, const std::vector<FoldedRow>& lines,
                                          const std::vector<RooflineRow>& rows, const RooflineRow& total);
 
 // Returns the finding on modules of which no op reads what they return; empty where these take less than a twentieth of
 // the time, and where that is not known.
-std::optional<Finding> finding_on_unused(const ProfileData& data, const std::vector<RooflineRow>& rows,
+std::optional<Finding> finding_on_unused(const Profile& data, const std::vector<RooflineRow>& rows,
                                          const RooflineRow& total);
 
 // Returns the finding on time in which devices ran nothing before their first launches and behind their last ones,
 // where that is much: it says what the host did then, and promises nothing.
-std::optional<Finding> finding_on_idle_outside(const ProfileData& data, const RooflineRow& total);
+std::optional<Finding> finding_on_idle_outside(const Profile& data, const RooflineRow& total);
 
 // The time of what torch.compile changes on a host.
 struct TimeToCompile {
@@ -44,7 +44,7 @@ struct TimeToCompile {
 
 // torch.compile changes a model as a whole, and so it has one gain. Leaves one of the findings that propose it, that of
 // the largest gain, and states what compiling brings to the whole model there. On a device each keeps its own gain.
-void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const ProfileData& data,
+void state_what_compiling_brings(std::vector<Finding>& findings, const TimeToCompile& time, const Profile& data,
                                  const RooflineRow& total);
 
 }  // namespace roofprof

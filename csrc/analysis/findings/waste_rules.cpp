@@ -26,7 +26,7 @@ bool is_one_of(std::string_view op, const Names& names) {
 std::int64_t calls_of_module(const FindingCase& where) { return std::max<std::int64_t>(where.calls.forwards, 1); }
 
 // Returns whether the host's own code may take the time: neither a device nor compiled code is what it waits for.
-bool ran_op_by_op_on_host(const FindingCase& where) { return !where.data->device_timed && !where.program->compiled; }
+bool ran_op_by_op_on_host(const FindingCase& where) { return !where.data->device && !where.program->compiled; }
 
 // Returns whether an op is over so soon that starting it is what takes the time.
 bool is_short(const FindingCase& where) {
@@ -73,9 +73,9 @@ Ruling of_code_between_ops(const FindingCase& where, std::int64_t at_stake_ns, s
 
 std::optional<Ruling> outside_ops_of_host(const FindingCase& where) {
   if (!where.is_outside_ops() || !ran_op_by_op_on_host(where)) return std::nullopt;
-  if (where.data->ops.empty()) return std::nullopt;  // then it is all that the call does
+  if (where.data->counts.ops.empty()) return std::nullopt;  // then it is all that the call does
   // If most of it may be waiting for other ranks, the host's code is not the cause.
-  const auto& collectives = where.data->collectives;
+  const auto& collectives = *where.data->comms;
   if (collectives.exposed_in.empty() && 2 * collectives.exposed_ns.value_or(0) > where.time_ns()) return std::nullopt;
   Ruling ruling = of_code_between_ops(where, where.outside_ns(), "the time was seen to pass outside of long ops",
                                       "this report's time outside ops");
@@ -104,9 +104,9 @@ std::optional<Ruling> short_calls(const FindingCase& where) {
 namespace {
 
 // Returns whether parameters or buffers may be in fp64; where neither are, changing the model's type changes nothing.
-bool may_hold_fp64(const ProfileData& data) {
+bool may_hold_fp64(const Profile& data) {
   constexpr std::int64_t kBytesOfFp32 = 4;
-  const Module& model = data.modules[kModel];
+  const Module& model = data.tree.modules[kModel];
   return !model.params_known || model.buffer_bytes > 0 ||
          model.param_bytes > saturating_multiply(kBytesOfFp32, model.params);
 }
@@ -115,8 +115,8 @@ bool may_hold_fp64(const ProfileData& data) {
 
 std::optional<Ruling> double_precision(const FindingCase& where) {
   if (where.bucket == nullptr || where.bucket->dtype != DType::fp64) return std::nullopt;
-  const auto* wide = where.data->ceilings.compute_for(DType::fp64);
-  const auto* narrow = where.data->ceilings.compute_for(DType::fp32);
+  const auto* wide = where.data->roofs.compute_for(DType::fp64);
+  const auto* narrow = where.data->roofs.compute_for(DType::fp32);
   double ratio = 2;  // of the bytes
   // oneDNN has no convolutions in fp64: ATen's own took three times as long or more (docs/findings.md).
   if (where.ran_on_cpu() && where.convolution()) ratio = 3;
@@ -165,7 +165,7 @@ std::optional<Ruling> made_in_forward(const FindingCase& where) {
   const bool constant = is_one_of(*where.ops->op, kConstants);
   if (where.bucket == nullptr || (!constant && !is_one_of(*where.ops->op, kRandom))) return std::nullopt;
   if (where.bucket->owner.phase != Phase::forward) return std::nullopt;
-  const Module& module = where.data->modules[index_of(where.bucket->owner.module)];
+  const Module& module = where.data->tree.modules[index_of(where.bucket->owner.module)];
   const bool first_state = is_of_torch(module);
   if (first_state && !is_recurrent(module)) return std::nullopt;  // nobody can change that
   const auto elements = where.ops->output_elements;

@@ -31,7 +31,7 @@ struct ChainTensor {
 
 class Chains {
  public:
-  Chains(const ProfileData& data, std::vector<OpFeatures>& features) : data_(data), features_(features) {}
+  Chains(const Profile& data, std::vector<OpFeatures>& features) : data_(data), features_(features) {}
 
   void run() {
     for (std::size_t place = 0; place < features_.size(); ++place) {
@@ -43,12 +43,12 @@ class Chains {
  private:
   void next(std::size_t place) {
     OpFeatures& here = features_[place];
-    const auto& bucket = data_.ops[place];
+    const auto& bucket = data_.counts.ops[place];
     const auto shapes = sized_shapes(bucket);
     leave_modules(bucket.owner.module, here.calls);
     if (!can_fuse(here)) {
       write_again(shapes);
-      if (before_) join_later_call(parent_of(data_.ops[before_->place].owner.module), false);
+      if (before_) join_later_call(parent_of(data_.counts.ops[before_->place].owner.module), false);
       take_casts(here);
       before_.reset();
       return;
@@ -71,7 +71,7 @@ class Chains {
     before_ = last_of_[bucket.owner.module] = made;
   }
 
-  ModuleId parent_of(ModuleId module) const { return data_.modules[index_of(module)].parent; }
+  ModuleId parent_of(ModuleId module) const { return data_.tree.modules[index_of(module)].parent; }
 
   static bool is_sum(const std::vector<Shape>& shapes, std::int64_t elements) {
     return operands_of_size(shapes, elements) > 1;
@@ -130,7 +130,7 @@ class Chains {
     OpFeatures& before = features_[before_->place];
     // Ops of one module that follow each other compute one expression: all operands are in registers, and of the calls
     // that share a bucket only one reads from memory or writes there.
-    const bool same_expression = data_.ops[place].owner == data_.ops[before_->place].owner;
+    const bool same_expression = data_.counts.ops[place].owner == data_.counts.ops[before_->place].owner;
     const double read =
         same_expression && takes_statistics_of_rows(shapes) ? 1 : share_of_chain(shapes, same_expression);
     if (read == 0) return 0;
@@ -163,10 +163,10 @@ class Chains {
     auto& [place, calls, read, is_sum] = found->second;
     OpFeatures& before = features_[before_->place];
     OpFeatures& later = features_[place];
-    const auto module = data_.ops[place].owner.module;
+    const auto module = data_.counts.ops[place].owner.module;
     const bool reads_it = outer_ends ? module == outer : !is_sum && parent_of(module) == outer;
-    if (!reads_it || module == data_.ops[before_->place].owner.module || calls < before.calls) return;
-    const auto shapes = sized_shapes(data_.ops[place]);
+    if (!reads_it || module == data_.counts.ops[before_->place].owner.module || calls < before.calls) return;
+    const auto shapes = sized_shapes(data_.counts.ops[place]);
     later.read_bytes =
         std::max(later.read_bytes - read * share_of_chain(shapes, false) * before.calls / later.calls, 0.0);
     before.write_bytes = 0;
@@ -177,7 +177,8 @@ class Chains {
   // Where a module calls an op of its own several times, the last call makes the module's result, and the next op reads
   // it.
   void leave_modules(ModuleId next, double calls) {
-    for (auto module = module_; module >= 0 && !is_within(next, module, data_.modules); module = parent_of(module)) {
+    for (auto module = module_; module >= 0 && !is_within(next, module, data_.tree.modules);
+         module = parent_of(module)) {
       if (before_) join_later_call(module, true);
       const auto own = last_of_.find(module);
       if (own != last_of_.end() && features_[own->second.place].calls > calls) before_ = own->second;
@@ -192,7 +193,7 @@ class Chains {
     bool is_sum = false;  // of two tensors of equal size
   };
 
-  const ProfileData& data_;
+  const Profile& data_;
   std::vector<OpFeatures>& features_;
   std::optional<ChainTensor> before_;                         // the chain's last op
   bool reduces_ = false;                                      // the chain has a reduction
@@ -205,6 +206,6 @@ class Chains {
 
 }  // namespace
 
-void fuse_chains(const ProfileData& data, std::vector<OpFeatures>& features) { Chains(data, features).run(); }
+void fuse_chains(const Profile& data, std::vector<OpFeatures>& features) { Chains(data, features).run(); }
 
 }  // namespace roofprof

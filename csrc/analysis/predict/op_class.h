@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 

@@ -264,8 +264,8 @@ bool is_view(const OpBucket& bucket) { return bucket.costed && bucket.work.bytes
 // not given.
 class ParameterCasts {
  public:
-  explicit ParameterCasts(const ProfileData& data) {
-    for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
+  explicit ParameterCasts(const Profile& data) {
+    for (const auto& shape : data.tree.modules.at(index_of(kModel)).input_shapes) made_.insert(elements_of(shape));
   }
 
   // Must be asked for every op in turn.
@@ -306,7 +306,7 @@ bool finds_elements(const OpBucket& bucket, const OpFeatures& features, const st
 // Follows the ops of a profile one by one.
 class FeatureReader {
  public:
-  FeatureReader(const ProfileData& data, bool autocast) : autocast_(autocast), parameters_(data) {}
+  FeatureReader(const Profile& data, bool autocast) : autocast_(autocast), parameters_(data) {}
 
   OpFeatures next(const OpBucket& bucket) {
     OpFeatures features;
@@ -376,20 +376,21 @@ class FeatureReader {
 
 // On a GPU torch's dropout is one kernel, which also writes a mask of a byte for each element. Without a GPU it is
 // counted as three ops: random numbers, their scale, and the product with them.
-void fuse_dropout(const ProfileData& data, std::vector<OpFeatures>& features) {
+void fuse_dropout(const Profile& data, std::vector<OpFeatures>& features) {
   std::array<std::size_t, 3> last{};  // the ops that take time
   std::size_t seen = 0;
   const auto is = [&](std::size_t place, std::string_view name) {
-    return plain_name(data.ops[place].op) == name && data.ops[place].owner == data.ops[last[2]].owner &&
+    return plain_name(data.counts.ops[place].op) == name &&
+           data.counts.ops[place].owner == data.counts.ops[last[2]].owner &&
            features[place].calls == features[last[2]].calls;
   };
   for (std::size_t i = 0; i < features.size(); ++i) {
     if (features[i].is_free || !features[i].is_known) continue;
     last = {last[1], last[2], i};
     if (++seen < last.size() || !is(last[0], "bernoulli") || !is(last[1], "div") || !is(i, "mul")) continue;
-    const auto shapes = sized_shapes(data.ops[i]);
+    const auto shapes = sized_shapes(data.counts.ops[i]);
     if (shapes.size() != 2 || shapes[0] != shapes[1] ||
-        sized_shapes(data.ops[last[0]]) != std::vector<Shape>{shapes[0]})
+        sized_shapes(data.counts.ops[last[0]]) != std::vector<Shape>{shapes[0]})
       continue;
     features[last[0]].is_free = features[last[1]].is_free = true;
     features[i].read_bytes /= 2;
@@ -399,11 +400,11 @@ void fuse_dropout(const ProfileData& data, std::vector<OpFeatures>& features) {
 
 }  // namespace
 
-bool counted_under_autocast(const ProfileData& data) {
+bool counted_under_autocast(const Profile& data) {
   ParameterCasts parameters(data);
   bool casts = false;
   bool narrow_products = false;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     casts = parameters.casts_one(bucket, sized_shapes(bucket)) || casts;
     narrow_products =
         narrow_products || (bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16));
@@ -411,18 +412,18 @@ bool counted_under_autocast(const ProfileData& data) {
   return casts && narrow_products;
 }
 
-FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu) {
+FeatureOptions feature_options(const Profile& data, const PredictionOptions& options, bool on_gpu) {
   return {.autocast = options.autocast && on_gpu && !counted_under_autocast(data),
           .fusion = options.mode == LaunchMode::compiled ? Fusion::chains : Fusion::none,
           .channels_last = on_gpu && (options.channels_last || options.mode == LaunchMode::compiled),
           .on_gpu = on_gpu};
 }
 
-std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options) {
+std::vector<OpFeatures> features_of(const Profile& data, const FeatureOptions& options) {
   FeatureReader reader(data, options.autocast);
   std::vector<OpFeatures> features;
-  features.reserve(data.ops.size());
-  for (const auto& bucket : data.ops) {
+  features.reserve(data.counts.ops.size());
+  for (const auto& bucket : data.counts.ops) {
     features.push_back(reader.next(bucket));
     features.back().channels_last = options.channels_last;
     features.back().pads = options.on_gpu && options.fusion == Fusion::chains;

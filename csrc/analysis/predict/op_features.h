@@ -102,13 +102,13 @@ struct FeatureOptions {
   bool on_gpu = true;  // with its kernels of dropout
 };
 
-// Returns the features of each of `data.ops`.
-std::vector<OpFeatures> features_of(const ProfileData& data, const FeatureOptions& options);
+// Returns the features of each of `data.counts.ops`.
+std::vector<OpFeatures> features_of(const Profile& data, const FeatureOptions& options);
 
 // Returns the options of the features that the options of a prediction ask for, on a GPU or a CPU.
-FeatureOptions feature_options(const ProfileData& data, const PredictionOptions& options, bool on_gpu);
+FeatureOptions feature_options(const Profile& data, const PredictionOptions& options, bool on_gpu);
 
 // Returns whether the profile was counted while autocast was on, so that nothing is left to add.
-bool counted_under_autocast(const ProfileData& data);
+bool counted_under_autocast(const Profile& data);
 
 }  // namespace roofprof

@@ -60,8 +60,8 @@ bool is_backward(const OpBucket& bucket) {
 // ---- Parameters
 
 // Returns the parameters that each module has itself; of a tensor that several have, one of them.
-std::vector<std::int64_t> own_parameters(const ProfileData& data, std::int64_t Module::* count) {
-  const auto& modules = data.modules;
+std::vector<std::int64_t> own_parameters(const Profile& data, std::int64_t Module::* count) {
+  const auto& modules = data.tree.modules;
   std::vector<std::int64_t> own(modules.size());
   const auto is_again = [&](std::size_t id) { return modules[id].same_as >= 0; };
   for (std::size_t id = 0; id < modules.size(); ++id) {
@@ -83,8 +83,8 @@ std::vector<std::int64_t> own_parameters(const ProfileData& data, std::int64_t M
 }
 
 // Returns for each module the repeated block that it is in, such as a transformer's; kModel for those in none.
-std::vector<ModuleId> blocks_of(const ProfileData& data) {
-  const auto& modules = data.modules;
+std::vector<ModuleId> blocks_of(const Profile& data) {
+  const auto& modules = data.tree.modules;
   std::vector<ModuleId> blocks(modules.size(), kModel);
   for (std::size_t id = 0; id < modules.size(); ++id) {
     const auto parent = modules[id].parent;
@@ -104,17 +104,17 @@ std::vector<ModuleId> blocks_of(const ProfileData& data) {
 
 class Planner {
  public:
-  Planner(ProfileData& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps)
+  Planner(Profile& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps)
       : data_(data),
         ranks_(options.ranks),
         n_(static_cast<double>(options.ranks)),
         parameter_bytes_(parameter_bytes),
         steps_(steps) {
-    const Module& model = data.modules.at(index_of(kModel));
+    const Module& model = data.tree.modules.at(index_of(kModel));
     plan_.weight_bytes = model.param_bytes + model.buffer_bytes;
-    for (std::size_t i = 0; i < data.ops.size(); ++i) {
-      const auto phase = data.ops[i].owner.phase;
-      (is_backward(data.ops[i]) ? backward_ : phase == Phase::optimizer ? optimizer_ : forward_).push_back(i);
+    for (std::size_t i = 0; i < data.counts.ops.size(); ++i) {
+      const auto phase = data.counts.ops[i].owner.phase;
+      (is_backward(data.counts.ops[i]) ? backward_ : phase == Phase::optimizer ? optimizer_ : forward_).push_back(i);
     }
   }
 
@@ -134,11 +134,11 @@ class Planner {
 
  private:
   void check_training(Parallel parallel) const {
-    const Module& model = data_.modules.at(index_of(kModel));
+    const Module& model = data_.tree.modules.at(index_of(kModel));
     const std::string name(name_of(parallel));
     if (!model.params_known || model.trainable_params <= 0) {
       throw std::invalid_argument(name + " sends gradients of parameters, and the report knows none of " +
-                                  (data_.model.empty() ? "the model" : data_.model));
+                                  (data_.run.model.empty() ? "the model" : data_.run.model));
     }
     if (backward_.empty()) {
       throw std::invalid_argument(
@@ -150,7 +150,7 @@ class Planner {
   // The element type of what is sent as parameters are kept.
   DType parameter_type() const {
     if (parameter_bytes_ > 2) return parameter_bytes_ > 4 ? DType::fp64 : DType::fp32;
-    for (const auto& bucket : data_.ops) {
+    for (const auto& bucket : data_.counts.ops) {
       if (bytes_of(bucket.dtype) == parameter_bytes_) return bucket.dtype;
     }
     return DType::fp16;
@@ -169,7 +169,7 @@ class Planner {
   }
 
   Owner in_backward(ModuleId module, std::size_t op) const {
-    return {module, Phase::backward, data_.ops[op].owner.region};
+    return {module, Phase::backward, data_.counts.ops[op].owner.region};
   }
 
   // ---- ddp
@@ -178,7 +178,7 @@ class Planner {
   std::vector<std::vector<ModuleId>> complete_after(const std::vector<std::int64_t>& own) const {
     std::vector<std::optional<std::size_t>> last(own.size());
     for (std::size_t place = 0; place < backward_.size(); ++place) {
-      const auto& owner = data_.ops[backward_[place]].owner;
+      const auto& owner = data_.counts.ops[backward_[place]].owner;
       if (owner.phase == Phase::backward) last[index_of(owner.module)] = place;
     }
     std::vector<std::vector<ModuleId>> complete(backward_.size());
@@ -186,7 +186,7 @@ class Planner {
       if (own[id] <= 0) continue;
       // Another module's ops may use its parameters, as those of MultiheadAttention do.
       auto user = static_cast<ModuleId>(id);
-      while (user >= 0 && !last[index_of(user)]) user = data_.modules[index_of(user)].parent;
+      while (user >= 0 && !last[index_of(user)]) user = data_.tree.modules[index_of(user)].parent;
       complete[user < 0 ? backward_.size() - 1 : *last[index_of(user)]].push_back(static_cast<ModuleId>(id));
     }
     return complete;
@@ -229,7 +229,7 @@ class Planner {
     std::vector<ModuleId> order = {kModel};  // the model's own come first
     std::vector<std::size_t> last(units.size());
     for (std::size_t place = 0; place < ops.size(); ++place) {
-      const auto unit = blocks[index_of(data_.ops[ops[place]].owner.module)];
+      const auto unit = blocks[index_of(data_.counts.ops[ops[place]].owner.module)];
       last[index_of(unit)] = place;
       if (std::ranges::find(order, unit) == order.end()) order.push_back(unit);
     }
@@ -238,12 +238,12 @@ class Planner {
     const auto gather = [&](std::size_t next, std::size_t op) {
       if (next >= order.size() || units[index_of(order[next])].gather) return;
       Unit& unit = units[index_of(order[next])];
-      const Owner owner{order[next], phase, data_.ops[op].owner.region};
+      const Owner owner{order[next], phase, data_.counts.ops[op].owner.region};
       unit.gather = begin(CollectiveKind::all_gather, unit.bytes, dtype, owner);
     };
     for (std::size_t place = 0; place < ops.size(); ++place) {
       const auto op = ops[place];
-      const auto id = blocks[index_of(data_.ops[op].owner.module)];
+      const auto id = blocks[index_of(data_.counts.ops[op].owner.module)];
       Unit& unit = units[index_of(id)];
       if (unit.bytes > 0 && !std::exchange(unit.started, true)) {
         const auto place_in_order = static_cast<std::size_t>(std::ranges::find(order, id) - order.begin());
@@ -263,7 +263,7 @@ class Planner {
     const auto blocks = blocks_of(data_);
     const auto own = own_parameters(data_, &Module::params);
     const auto trained = own_parameters(data_, &Module::trainable_params);
-    std::vector<Unit> units(data_.modules.size());
+    std::vector<Unit> units(data_.tree.modules.size());
     double largest = 0;
     for (std::size_t id = 0; id < own.size(); ++id) {
       Unit& unit = units[index_of(blocks[id])];
@@ -274,8 +274,8 @@ class Planner {
     pass(forward_, blocks, units, Phase::forward);
     pass(backward_, blocks, units, Phase::backward);
     await_all();
-    for (const auto op : optimizer_) scale_work(data_.ops[op].work, 1 / n_);
-    const Module& model = data_.modules.at(index_of(kModel));
+    for (const auto op : optimizer_) scale_work(data_.counts.ops[op].work, 1 / n_);
+    const Module& model = data_.tree.modules.at(index_of(kModel));
     plan_.weight_bytes = model.buffer_bytes + std::llround(static_cast<double>(model.param_bytes) / n_ + largest);
   }
 
@@ -312,7 +312,7 @@ class Planner {
       attended = false;
     };
     for (const auto op : forward_) {
-      if (blocks[index_of(data_.ops[op].owner.module)] != block) continue;
+      if (blocks[index_of(data_.counts.ops[op].owner.module)] != block) continue;
       if (can_be_split(op)) {
         pending.push_back({op, Size::width});
         if (attended) pair_up();
@@ -328,7 +328,7 @@ class Planner {
     block_of_ = blocks;
     std::vector<ModuleId> seen;
     for (const auto op : forward_) {
-      const auto block = blocks[index_of(data_.ops[op].owner.module)];
+      const auto block = blocks[index_of(data_.counts.ops[op].owner.module)];
       if (block == kModel || std::ranges::find(seen, block) != seen.end()) continue;
       seen.push_back(block);
       add_pairs(block, blocks);
@@ -339,7 +339,7 @@ class Planner {
     }
     if (pairs_.empty()) {
       throw std::invalid_argument("tp splits the products around attention, and pairs of products such as an MLP's: " +
-                                  (data_.model.empty() ? "the model" : data_.model) + " has none");
+                                  (data_.run.model.empty() ? "the model" : data_.run.model) + " has none");
     }
     for (const auto& pair : pairs_) {
       for (const auto& product : pair.products) check_divides(product);
@@ -351,7 +351,7 @@ class Planner {
     const bool outputs = product.split == Size::width;
     const double size = outputs ? features.width : features.depth;
     if (std::fmod(size, n_) == 0) return;
-    const auto& module = data_.modules[index_of(data_.ops[product.op].owner.module)];
+    const auto& module = data_.tree.modules[index_of(data_.counts.ops[product.op].owner.module)];
     throw std::invalid_argument(std::to_string(ranks_) + " ranks cannot share the " + short_text(size, 9) +
                                 (outputs ? " outputs of " : " inputs of ") + display_path(module.path) +
                                 ": it is no multiple");
@@ -361,14 +361,15 @@ class Planner {
   std::optional<Size> split_size(std::size_t op, const Product& product) const {
     const auto& here = features_[op];
     const auto& forward = features_[product.op];
-    if (!can_be_split(op) || data_.ops[op].owner.module != data_.ops[product.op].owner.module) return std::nullopt;
+    if (!can_be_split(op) || data_.counts.ops[op].owner.module != data_.counts.ops[product.op].owner.module)
+      return std::nullopt;
     const auto sorted = [](const OpFeatures& of) {
       std::array sizes{of.rows, of.width, of.depth};
       std::ranges::sort(sizes);
       return sizes;
     };
     if (sorted(here) != sorted(forward)) return std::nullopt;
-    if (data_.ops[op].owner.phase == Phase::recompute) return product.split;
+    if (data_.counts.ops[op].owner.phase == Phase::recompute) return product.split;
     const bool of_outputs = product.split == Size::width;
     const double size = of_outputs ? forward.width : forward.depth;
     if (here.depth == forward.rows && here.depth != size) return here.rows == size ? Size::rows : Size::width;
@@ -376,7 +377,7 @@ class Planner {
   }
 
   void split_product(std::size_t op, Size size) {
-    OpBucket& bucket = data_.ops[op];
+    OpBucket& bucket = data_.counts.ops[op];
     const auto& features = features_[op];
     double rows = features.rows;
     double width = features.width;
@@ -441,7 +442,7 @@ class Planner {
   std::optional<std::size_t> split_pair(const Pair& pair, const std::vector<std::size_t>& ops, Phase phase) {
     std::vector<std::pair<std::size_t, Size>> found;
     for (const auto op : ops) {
-      if (data_.ops[op].owner.phase != phase) continue;
+      if (data_.counts.ops[op].owner.phase != phase) continue;
       for (const auto& product : pair.products) {
         const auto size = phase == Phase::forward ? (op == product.op ? std::optional(product.split) : std::nullopt)
                                                   : split_size(op, product);
@@ -454,7 +455,7 @@ class Planner {
     const auto begin = found.front().first;
     const auto end = found.back().first;
     for (const auto op : ops) {
-      OpBucket& bucket = data_.ops[op];
+      OpBucket& bucket = data_.counts.ops[op];
       if (op <= begin || op >= end || bucket.owner.phase != phase || can_be_split(op)) continue;
       if (block_of_[index_of(bucket.owner.module)] == pair.block) split_other(bucket);
     }
@@ -478,9 +479,9 @@ class Planner {
       for (const auto phase : {Phase::forward, Phase::recompute, Phase::backward}) {
         const auto end = split_pair(pair, phase == Phase::forward ? forward_ : backward_, phase);
         if (!end) continue;
-        const OpBucket& bucket = data_.ops[*end];
+        const OpBucket& bucket = data_.counts.ops[*end];
         const double elements = phase == Phase::backward ? first.rows * first.depth : last.rows * last.width;
-        const auto calls = std::max<std::int64_t>(data_.ops[pair.products.back().op].calls / steps_, 1);
+        const auto calls = std::max<std::int64_t>(data_.counts.ops[pair.products.back().op].calls / steps_, 1);
         sums.push_back({*end,
                         {CollectiveKind::all_reduce, elements * bytes_of(bucket.dtype).value_or(0), bucket.dtype,
                          bucket.owner, calls}});
@@ -488,21 +489,21 @@ class Planner {
     }
     std::ranges::stable_sort(sums, {}, &Sum::after);
     auto next = sums.begin();
-    for (std::size_t op = 0; op < data_.ops.size(); ++op) {
+    for (std::size_t op = 0; op < data_.counts.ops.size(); ++op) {
       happens(What::op, op);
       for (; next != sums.end() && next->after == op; ++next) {
         const auto& sum = next->sum;
         happens(What::awaited, begin(sum.kind, sum.bytes, sum.dtype, sum.owner, sum.calls));
       }
     }
-    const Module& model = data_.modules.at(index_of(kModel));
+    const Module& model = data_.tree.modules.at(index_of(kModel));
     if (model.params <= 0) return;
     const double kept = 1 - std::min(split / static_cast<double>(model.params), 1.0) * (1 - 1 / n_);
-    for (const auto op : optimizer_) scale_work(data_.ops[op].work, kept);
+    for (const auto op : optimizer_) scale_work(data_.counts.ops[op].work, kept);
     plan_.weight_bytes = model.buffer_bytes + std::llround(static_cast<double>(model.param_bytes) * kept);
   }
 
-  ProfileData& data_;
+  Profile& data_;
   std::int64_t ranks_;
   double n_;  // ranks
   double parameter_bytes_;
@@ -545,11 +546,11 @@ std::string_view words_of(Parallel parallel) {
   return "";
 }
 
-void note_ranks(ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options) {
+void note_ranks(Profile& data, const Ceilings& ceilings, const PredictionOptions& options) {
   // NCCL was measured with up to so many ranks, and on PCIe with more than two on one host alone.
   constexpr std::int64_t kMeasuredRanks = 8;
-  const double exposed = static_cast<double>(data.collectives.exposed_ns.value_or(0));
-  const double all = static_cast<double>(data.collectives.time_ns.value_or(0));
+  const double exposed = static_cast<double>(data.comms->exposed_ns.value_or(0));
+  const double all = static_cast<double>(data.comms->time_ns.value_or(0));
   const std::string link = ceilings.facts.link.empty() ? "the measured network" : ceilings.facts.link;
   add_note(data.notes, "prediction-ranks",
            "one of " + std::to_string(options.ranks) + " ranks by " + std::string(name_of(options.parallel)) +
@@ -568,8 +569,8 @@ void note_ranks(ProfileData& data, const Ceilings& ceilings, const PredictionOpt
 
 }  // namespace
 
-RankPlan plan_ranks(ProfileData& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps) {
-  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return is_communication(bucket.op); })) {
+RankPlan plan_ranks(Profile& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps) {
+  if (std::ranges::any_of(data.counts.ops, [](const OpBucket& bucket) { return is_communication(bucket.op); })) {
     throw std::invalid_argument(
         "the report has collectives, so it is of one of several ranks already: give the count of the model alone");
   }
@@ -599,15 +600,16 @@ std::vector<CollectiveTimes> collective_times(const RankPlan& plan, const std::v
   return times;
 }
 
-void add_collectives(ProfileData& data, const RankPlan& plan, const Ceilings& ceilings,
-                     const PredictionOptions& options, const PredictionParameters& parameters, std::int64_t steps) {
+void add_collectives(Profile& data, const RankPlan& plan, const Ceilings& ceilings, const PredictionOptions& options,
+                     const PredictionParameters& parameters, std::int64_t steps) {
   constexpr double kNanosecondsInSecond = 1e9;
   const double in_all_steps = static_cast<double>(steps) * kNanosecondsInSecond;
   std::vector<double> ops;
-  for (const auto& bucket : data.ops) ops.push_back(static_cast<double>(bucket.time_ns.value_or(0)) / in_all_steps);
+  for (const auto& bucket : data.counts.ops)
+    ops.push_back(static_cast<double>(bucket.time_ns.value_or(0)) / in_all_steps);
   const auto times = collective_times(plan, ops, options.ranks, ceilings, parameters);
 
-  CollectiveData& to = data.collectives;
+  CollectiveData& to = data.comms.make();
   to.groups = {{.name = std::string(name_of(options.parallel)), .backend = "nccl", .ranks = options.ranks}};
   std::int64_t all_ns = 0;
   std::int64_t all_exposed_ns = 0;
@@ -631,8 +633,8 @@ void add_collectives(ProfileData& data, const RankPlan& plan, const Ceilings& ce
     bucket.time_ns = exposed_ns;
     bucket.time_low_ns = std::llround(times[i].low * in_all_steps);
     bucket.time_high_ns = std::llround(times[i].high * in_all_steps);
-    const auto index = std::ssize(data.ops);
-    data.ops.push_back(std::move(bucket));
+    const auto index = std::ssize(data.counts.ops);
+    data.counts.ops.push_back(std::move(bucket));
     if (exposed_ns > 0) to.exposed_in.push_back({std::ssize(to.collectives), planned.owner, exposed_ns});
     to.collectives.push_back({.bucket = index,
                               .group = 0,

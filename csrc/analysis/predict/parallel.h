@@ -8,7 +8,7 @@
 
 #include "analysis/predict/parameters.h"
 #include "core/collective_kinds.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/prediction.h"
 
 namespace roofprof {
@@ -50,7 +50,7 @@ struct RankPlan {
 // Divides the work that ranks share by their number, and returns what they send each other. `parameter_bytes`: of one
 // parameter, as it is sent. `steps`: that were counted. Throws std::invalid_argument: one sentence that says what the
 // model or the count lacks.
-RankPlan plan_ranks(ProfileData& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps);
+RankPlan plan_ranks(Profile& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps);
 
 // The seconds of a planned collective, all its calls in a step, and the part in which ops wait, with its interval.
 struct CollectiveTimes {
@@ -66,7 +66,7 @@ std::vector<CollectiveTimes> collective_times(const RankPlan& plan, const std::v
 
 // Adds the collectives to a profile whose ops have their predicted times, and a note about them. The time of their ops
 // is the part that is exposed.
-void add_collectives(ProfileData& data, const RankPlan& plan, const Ceilings& ceilings,
-                     const PredictionOptions& options, const PredictionParameters& parameters, std::int64_t steps);
+void add_collectives(Profile& data, const RankPlan& plan, const Ceilings& ceilings, const PredictionOptions& options,
+                     const PredictionParameters& parameters, std::int64_t steps);
 
 }  // namespace roofprof

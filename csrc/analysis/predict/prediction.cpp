@@ -25,20 +25,12 @@ namespace {
 
 constexpr double kNanoseconds = 1e9;
 
-// The codes of notes about measured times and about this machine's roofs.
-constexpr std::array<std::string_view, 21> kNotesOfRuns = {
-    "timing-stopped",      "timed-once",       "not-timed",       "roofs-doubtful",    "roofs-busy",
-    "machine-busy",        "first-call",       "threads-overlap", "events-left-out",   "collectives-untimed",
-    "ranks-roofs",         "other-calls",      "predicted",       "prediction-memory", "prediction-peaks",
-    "prediction-doubtful", "prediction-ranks", "compiled-again",  "compiled-kernels",  "no-kernels",
-    "kernels-doubtful"};
-
-void check(const ProfileData& data, const PredictionOptions& options) {
-  if (data.merged() != nullptr) {
+void check(const Profile& data, const PredictionOptions& options) {
+  if (data.origin.merged() != nullptr) {
     throw std::invalid_argument("a merged report has the sums of several ranks: predict from the report of one rank");
   }
   const auto does_something = [](const OpBucket& bucket) { return bucket.work.bytes() > 0 || bucket.work.flops() > 0; };
-  if (std::ranges::none_of(data.ops, does_something)) {
+  if (std::ranges::none_of(data.counts.ops, does_something)) {
     throw std::invalid_argument("the report has no ops with work to predict the time of: nothing was counted in it");
   }
   if (options.ranks < 1) {
@@ -63,54 +55,64 @@ void check_mode(const PredictionOptions& options, const TargetDevice& device) {
   }
 }
 
-// Returns what was counted, without what the run left in addition to its work, because that says nothing about another
-// device.
-ProfileData counts_of(ProfileData data) {
-  ProfileData counts;
-  counts.model = std::move(data.model);
-  counts.mode = std::move(data.mode);
-  counts.partial = data.partial;
-  counts.bypass_sought = data.bypass_sought;
-  counts.crossings_known = data.crossings_known;
-  counts.imported = std::move(data.imported);
-  counts.token_calls = std::move(data.token_calls);
-  counts.environment = std::move(data.environment);
-  std::erase_if(counts.environment, [](const auto& fact) { return fact.first != "torch"; });
-  counts.part = std::move(data.part);
-  counts.peak_memory = data.peak_memory;
-  counts.alive_at_peak = std::move(data.alive_at_peak);
-  counts.unobserved = std::move(data.unobserved);
-  counts.notes = std::move(data.notes);
-  std::erase_if(counts.notes,
-                [](const Note& note) { return std::ranges::find(kNotesOfRuns, note.code) != kNotesOfRuns.end(); });
-  counts.regions = std::move(data.regions);
-  for (auto& region : counts.regions) region.wall_ns.clear();
-  counts.modules = std::move(data.modules);
-  for (auto& module : counts.modules) module.compiled_region = -1;
-  counts.ops = std::move(data.ops);
+// What was counted, without what the run left in addition to its work, because that says nothing about another device.
+// Predictions are made of it.
+
+RunInfo without_times(RunInfo run) {
+  run.device.clear();
+  run.runs = {};
+  std::erase_if(run.environment, [](const auto& fact) { return fact.first != fact_keys::kTorch; });
+  return run;
+}
+
+Tree without_times(Tree tree) {
+  for (auto& region : tree.regions) region.wall_ns.clear();
+  for (auto& module : tree.modules) module.compiled_region = -1;
+  return tree;
+}
+
+Counts without_times(Counts counts) {
   std::erase_if(counts.ops, [](const OpBucket& op) { return op.costed && is_time_of_region(op.op); });
   for (auto& bucket : counts.ops) {
     bucket.reuse.clear();  // times are predicted by footprints
     bucket.counted.reset();
     bucket.off_device = false;
   }
-  for (const auto& time : data.times) counts.times.push_back({time.owner, time.calls, {}, {}});
+  counts.memory.timeline = {};
+  return counts;
+}
+
+Times calls_alone(const Times& times) {
+  Times calls;
+  for (const auto& time : times.modules) calls.modules.push_back({time.owner, time.calls, {}, {}});
+  return calls;
+}
+
+Profile counts_of(Profile data) {
+  Profile counts;
+  counts.run = without_times(std::move(data.run));
+  counts.tree = without_times(std::move(data.tree));
+  counts.counts = without_times(std::move(data.counts));
+  counts.times = calls_alone(*data.times);
+  counts.origin = std::move(data.origin);
+  counts.notes = std::move(data.notes);
+  std::erase_if(counts.notes, [](const Note& note) { return is_of_times(note.code); });
   return counts;
 }
 
 std::string factor_text(double value) { return short_text(value, 6); }
 
 // Sets the times of regions: the sums over all ops in the region and in regions inside it.
-void set_region_times(ProfileData& data) {
-  std::vector<std::int64_t> sums(data.regions.size() + 1);
-  for (const auto& bucket : data.ops) {
+void set_region_times(Profile& data) {
+  std::vector<std::int64_t> sums(data.tree.regions.size() + 1);
+  for (const auto& bucket : data.counts.ops) {
     auto& sum = sums[static_cast<std::size_t>(bucket.owner.region)];
     sum = saturating_add(sum, bucket.time_ns.value_or(0));
   }
-  for (std::size_t id = data.regions.size(); id > 0; --id) {  // regions stand behind those around them
-    auto& outer = sums[static_cast<std::size_t>(data.regions[id - 1].parent)];
+  for (std::size_t id = data.tree.regions.size(); id > 0; --id) {  // regions stand behind those around them
+    auto& outer = sums[static_cast<std::size_t>(data.tree.regions[id - 1].parent)];
     outer = saturating_add(outer, sums[id]);
-    data.regions[id - 1].wall_ns = {sums[id]};
+    data.tree.regions[id - 1].wall_ns = {sums[id]};
   }
 }
 
@@ -146,10 +148,10 @@ void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device
 double up(double value) { return std::ceil(value - 1e-6); }
 
 // Sets each bucket's time, which includes that in which the device waits for its launch.
-void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
+void set_op_times(Profile& data, const std::vector<OpFeatures>& features, const TargetDevice& device,
                   LaunchClocks clocks) {
-  for (std::size_t i = 0; i < data.ops.size(); ++i) {
-    auto& bucket = data.ops[i];
+  for (std::size_t i = 0; i < data.counts.ops.size(); ++i) {
+    auto& bucket = data.counts.ops[i];
     bucket.time_ns.reset();
     bucket.time_low_ns.reset();
     bucket.time_high_ns.reset();
@@ -169,30 +171,31 @@ void set_op_times(ProfileData& data, const std::vector<OpFeatures>& features, co
 }
 
 // Sets the time of each module as the sum over its buckets.
-void set_sums(ProfileData& data) {
+void set_sums(Profile& data) {
   std::map<Owner, std::int64_t> own;
   std::int64_t total = 0;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!bucket.time_ns) continue;
     auto& sum = own[bucket.owner];
     sum = saturating_add(sum, *bucket.time_ns);
     total = saturating_add(total, *bucket.time_ns);
   }
-  for (auto& time : data.times) {
+  auto& times = data.times.make().modules;
+  for (auto& time : times) {
     const auto found = own.find(time.owner);
     time.self_ns = {found == own.end() ? 0 : found->second};
     if (found != own.end()) own.erase(found);
   }
-  for (const auto& [owner, sum] : own) data.times.push_back({owner, 0, {sum}, {}});
+  for (const auto& [owner, sum] : own) times.push_back({owner, 0, {sum}, {}});
   set_region_times(data);
-  data.runs.total_ns = {total};
-  data.runs.chosen = 0;
+  data.run.runs.total_ns = {total};
+  data.run.runs.chosen = 0;
 }
 
 // Their steps wait for each other.
-void note_recurrent(ProfileData& data) {
+void note_recurrent(Profile& data) {
   std::vector<std::string> ops;
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     const auto name = plain_name(bucket.op);
     const bool recurrent = name == "lstm" || name == "gru" || name == "rnn_tanh" || name == "rnn_relu";
     if (recurrent && std::ranges::find(ops, bucket.op) == ops.end()) ops.push_back(bucket.op);
@@ -203,9 +206,9 @@ void note_recurrent(ProfileData& data) {
 }
 
 // Notes the products whose type has no peak.
-void note_peaks(ProfileData& data, const TargetDevice& device) {
+void note_peaks(Profile& data, const TargetDevice& device) {
   std::array<bool, kDTypeCount> seen{};
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       if (bucket.work.macs <= 0 || bucket.work.operations[i] <= 0 || device.peak[i] > 0 ||
           std::exchange(seen[i], true)) {
@@ -220,28 +223,29 @@ void note_peaks(ProfileData& data, const TargetDevice& device) {
 }
 
 // `weights`: bytes of parameters and buffers that are kept.
-void note_memory(ProfileData& data, const Ceilings& ceilings, std::int64_t weights) {
-  const std::int64_t needed = saturating_add(weights, data.peak_memory.value_or(0));
+void note_memory(Profile& data, const Ceilings& ceilings, std::int64_t weights) {
+  const std::int64_t needed = saturating_add(weights, data.counts.memory.peak_bytes.value_or(0));
   const std::int64_t memory = ceilings.facts.memory_bytes;
   if (memory <= 0 || needed <= memory) return;
   const auto gigabytes = [](std::int64_t bytes) { return fixed_text(static_cast<double>(bytes) / 1e9, 1) + " GB"; };
-  add_note(data.notes, "prediction-memory",
-           "it does not fit: weights of " + gigabytes(weights) +
-               (data.peak_memory ? " and activations of " + gigabytes(*data.peak_memory) : "") + " are more than the " +
-               gigabytes(memory) + " of " + ceilings.device);
+  add_note(
+      data.notes, "prediction-memory",
+      "it does not fit: weights of " + gigabytes(weights) +
+          (data.counts.memory.peak_bytes ? " and activations of " + gigabytes(*data.counts.memory.peak_bytes) : "") +
+          " are more than the " + gigabytes(memory) + " of " + ceilings.device);
 }
 
-std::int64_t weight_bytes_of(const ProfileData& data) {
-  const Module& model = data.modules.at(index_of(kModel));
+std::int64_t weight_bytes_of(const Profile& data) {
+  const Module& model = data.tree.modules.at(index_of(kModel));
   return model.param_bytes + model.buffer_bytes;
 }
 
 // Returns what ranks do, and divides the work that they share; empty for one rank.
-std::optional<RankPlan> planned_ranks(ProfileData& counted, const PredictionOptions& options, const Predicted& known,
+std::optional<RankPlan> planned_ranks(Profile& counted, const PredictionOptions& options, const Predicted& known,
                                       std::int64_t steps) {
   if (options.ranks == 1) return std::nullopt;
-  counted.alive_at_peak.clear();  // ranks may share it
-  const Module& model = counted.modules.at(index_of(kModel));
+  counted.counts.memory.alive.clear();  // ranks may share it
+  const Module& model = counted.tree.modules.at(index_of(kModel));
   constexpr double kOfFp32 = 4;  // under autocast parameters and their gradients are in fp32
   double bytes =
       model.params > 0 ? static_cast<double>(model.param_bytes) / static_cast<double>(model.params) : kOfFp32;
@@ -250,23 +254,23 @@ std::optional<RankPlan> planned_ranks(ProfileData& counted, const PredictionOpti
   return plan_ranks(counted, options, bytes, steps);
 }
 
-std::int64_t steps_of(const ProfileData& data) { return std::max<std::int64_t>(data.runs.steps, 1); }
+std::int64_t steps_of(const Profile& data) { return std::max<std::int64_t>(data.run.runs.steps, 1); }
 
 }  // namespace
 
-ProfileData prepared(const ProfileData& data, const PredictionOptions& options) {
+Profile prepared(const Profile& data, const PredictionOptions& options) {
   check(data, options);
-  ProfileData changed = data;
+  Profile changed = data;
   if (options.precision) set_precision(changed, *options.precision);
   if (options.batch) set_batch(changed, *options.batch);
   return changed;
 }
 
-Predicted options_of(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how) {
+Predicted options_of(const Profile& data, const PredictionOptions& options, const FeatureOptions& how) {
   const auto is_narrow = [](const OpBucket& bucket) {
     return bucket.work.macs > 0 && (bucket.dtype == DType::fp16 || bucket.dtype == DType::bf16);
   };
-  const auto narrow = std::ranges::find_if(data.ops, is_narrow);
+  const auto narrow = std::ranges::find_if(data.counts.ops, is_narrow);
   Predicted known{.precision = options.precision,
                   .batch = options.batch,
                   .counted_under_autocast = counted_under_autocast(data),
@@ -277,13 +281,13 @@ Predicted options_of(const ProfileData& data, const PredictionOptions& options, 
                   .peak = options.peak,
                   .ranks = options.ranks,
                   .parallel = options.ranks > 1 ? options.parallel : Parallel::ddp};
-  if (narrow != data.ops.end() && how.autocast) known.autocast = narrow->dtype;
+  if (narrow != data.counts.ops.end() && how.autocast) known.autocast = narrow->dtype;
   return known;
 }
 
-ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
-                      const PredictionParameters& parameters) {
-  ProfileData counted = prepared(data, options);
+Profile predicted(const Profile& data, const Ceilings& ceilings, const PredictionOptions& options,
+                  const PredictionParameters& parameters) {
+  Profile counted = prepared(data, options);
   const auto device = target_device(ceilings, parameters, options.bandwidth, options.peak);
   check_mode(options, device);
   const auto how = feature_options(counted, options, device.is_gpu);
@@ -291,26 +295,26 @@ ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const P
   const auto steps = steps_of(counted);
   const auto plan = planned_ranks(counted, options, known, steps);
   const auto features = features_of(counted, how);
-  ProfileData result = counts_of(std::move(counted));
-  result.kind = known;
-  result.device = ceilings.device;
-  result.ceilings = ceilings;
+  Profile result = counts_of(std::move(counted));
+  result.origin.kind = known;
+  result.run.device = ceilings.device;
+  result.roofs = ceilings;
   if (const auto cache = estimated_cache(ceilings)) {
-    result.ceilings.memory.insert(result.ceilings.memory.begin(), *cache);
+    result.roofs.memory.insert(result.roofs.memory.begin(), *cache);
   }
   const auto multiply = [](double& rate, Provenance& provenance, double factor) {
     rate *= factor;
     if (factor != 1)
       provenance = {"given", factor_text(factor) + " x " + provenance.source + ": " + provenance.method, "", {}};
   };
-  for (auto& peak : result.ceilings.compute) multiply(peak.operations_per_second, peak.provenance, options.peak);
-  for (auto& level : result.ceilings.memory) {
+  for (auto& peak : result.roofs.compute) multiply(peak.operations_per_second, peak.provenance, options.peak);
+  for (auto& level : result.roofs.memory) {
     if (level.level != kHostLink) multiply(level.bytes_per_second, level.provenance, options.bandwidth);
   }
-  for (auto& point : result.ceilings.curve.points) {
+  for (auto& point : result.roofs.curve.points) {
     for (auto* rate : {&point.read, &point.triad, &point.copy, &point.write, &point.update}) *rate *= options.bandwidth;
   }
-  result.common_error = parameters.common_error;
+  result.times.make().common_error = parameters.common_error;
   set_op_times(result, features, device, LaunchClocks(options, parameters.gpu.host, device.is_gpu));
   if (plan) add_collectives(result, *plan, ceilings, options, parameters, steps);
   set_sums(result);
@@ -333,8 +337,8 @@ std::vector<double> seconds_of(const std::vector<OpFeatures>& ops, const TargetD
 
 }  // namespace
 
-Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) : options_(options) {
-  ProfileData changed = prepared(data, options);
+Predictor::Predictor(const Profile& data, const PredictionOptions& options) : options_(options) {
+  Profile changed = prepared(data, options);
   const auto how = feature_options(changed, options, true);
   const auto known = options_of(changed, options, how);
   steps_ = steps_of(data);
@@ -343,7 +347,7 @@ Predictor::Predictor(const ProfileData& data, const PredictionOptions& options) 
   on_cpu_ = sorted_out(features_of(changed, feature_options(changed, options, false)));
   batch_ = batch_of(changed);
   weight_bytes_ = plan_ ? plan_->weight_bytes : weight_bytes_of(changed);
-  activation_bytes_ = changed.peak_memory;
+  activation_bytes_ = changed.counts.memory.peak_bytes;
   words_ = words_of(known);
 }
 

@@ -12,20 +12,20 @@
 #include "analysis/predict/op_time.h"
 #include "analysis/predict/parallel.h"
 #include "analysis/predict/parameters.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/prediction.h"
 
 namespace roofprof {
 
 // Throws std::invalid_argument: nothing was counted, no peak for a type, a batch that cannot be scaled to, factors that
 // are not positive.
-ProfileData predicted(const ProfileData& data, const Ceilings& ceilings, const PredictionOptions& options,
-                      const PredictionParameters& parameters = PredictionParameters::shipped());
+Profile predicted(const Profile& data, const Ceilings& ceilings, const PredictionOptions& options,
+                  const PredictionParameters& parameters = PredictionParameters::shipped());
 
 // Returns what was counted, in the precision and batch of the options.
-ProfileData prepared(const ProfileData& data, const PredictionOptions& options);
+Profile prepared(const Profile& data, const PredictionOptions& options);
 // Returns the options that count for data that is prepared.
-Predicted options_of(const ProfileData& data, const PredictionOptions& options, const FeatureOptions& how);
+Predicted options_of(const Profile& data, const PredictionOptions& options, const FeatureOptions& how);
 
 struct PredictedTotal {
   double seconds = 0;
@@ -38,7 +38,7 @@ struct PredictedTotal {
 class Predictor {
  public:
   // Throws as `predicted` does.
-  Predictor(const ProfileData& data, const PredictionOptions& options);
+  Predictor(const Profile& data, const PredictionOptions& options);
 
   std::int64_t batch() const { return batch_; }  // 0: not known
   std::int64_t steps() const { return steps_; }  // of a block; 1: none were marked

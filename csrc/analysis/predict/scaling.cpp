@@ -136,14 +136,14 @@ std::optional<double> bytes_of(DType dtype) {
   }
 }
 
-void set_precision(ProfileData& data, DType precision) {
+void set_precision(Profile& data, DType precision) {
   if (!bytes_of(precision)) {
     throw std::invalid_argument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" +
                                 std::string(name_of(precision)) + "'");
   }
   double before = 0;
   double after = 0;
-  for (auto& bucket : data.ops) {
+  for (auto& bucket : data.counts.ops) {
     const bool is_float = bytes_of(bucket.dtype).has_value();
     before += is_float ? static_cast<double>(bucket.work.bytes()) : 0;
     recast(bucket, precision);
@@ -151,34 +151,34 @@ void set_precision(ProfileData& data, DType precision) {
   }
   // Parameters and activations are of the types that the ops have.
   const double factor = before > 0 ? after / before : 1;
-  for (auto& module : data.modules) {
+  for (auto& module : data.tree.modules) {
     module.param_bytes = times(module.param_bytes, factor);
     for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
       if (*bytes) *bytes = times(**bytes, factor);
     }
   }
-  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
-  data.alive_at_peak.clear();  // each type may be of its own precision
+  if (data.counts.memory.peak_bytes) data.counts.memory.peak_bytes = times(*data.counts.memory.peak_bytes, factor);
+  data.counts.memory.alive.clear();  // each type may be of its own precision
 }
 
-std::int64_t batch_of(const ProfileData& data) {
+std::int64_t batch_of(const Profile& data) {
   std::int64_t batch = 0;
-  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) {
+  for (const auto& shape : data.tree.modules.at(index_of(kModel)).input_shapes) {
     if (shape.empty()) continue;
     if (batch > 0 && shape.front() != batch) return 0;
     batch = shape.front();
   }
   // The first op of a trace may be anything.
-  if (batch > 0 || data.bypass_sought || data.imported) return batch;
+  if (batch > 0 || data.run.bypass_sought || data.origin.imported) return batch;
   // C++'s profiler does not see the inputs of a model: those of its first op are taken.
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     const auto operands = operands_of(bucket, sized_shapes(bucket));
     if (!operands.empty() && !operands.front().empty()) return operands.front().front();
   }
   return 0;
 }
 
-void set_batch(ProfileData& data, std::int64_t batch) {
+void set_batch(Profile& data, std::int64_t batch) {
   if (batch <= 0) throw std::invalid_argument("batch must be 1 or more, not " + std::to_string(batch));
   const std::int64_t counted = batch_of(data);
   if (counted <= 0) {
@@ -188,31 +188,32 @@ void set_batch(ProfileData& data, std::int64_t batch) {
         "dimension: count it with the batch that is wanted");
   }
   if (batch == counted) return;
-  if (std::ranges::any_of(data.ops, [](const OpBucket& bucket) { return bucket.owner.phase != Phase::forward; })) {
+  if (std::ranges::any_of(data.counts.ops,
+                          [](const OpBucket& bucket) { return bucket.owner.phase != Phase::forward; })) {
     throw std::invalid_argument(
         "a training step cannot be given another batch, as gradients of weights have none: count it with the batch "
         "that "
         "is wanted");
   }
-  data.crossings_known = false;  // which of the bytes are those of weights is not known
-  for (auto& bucket : data.ops) bucket.crossings.clear();
+  data.counts.crossings_known = false;  // which of the bytes are those of weights is not known
+  for (auto& bucket : data.counts.ops) bucket.crossings.clear();
   Made made;
-  for (const auto& shape : data.modules.at(index_of(kModel)).input_shapes) made.insert(elements_of(shape));
-  for (auto& bucket : data.ops) {
+  for (const auto& shape : data.tree.modules.at(index_of(kModel)).input_shapes) made.insert(elements_of(shape));
+  for (auto& bucket : data.counts.ops) {
     const std::int64_t output = bucket.work.output_elements / std::max<std::int64_t>(bucket.calls, 1);
     scale(bucket, counted, batch, made);
     made.insert(output);
   }
   const double factor = static_cast<double>(batch) / static_cast<double>(counted);
-  for (auto& module : data.modules) {
+  for (auto& module : data.tree.modules) {
     scale_sizes(module.input_shapes, counted, batch);
     scale_sizes(module.output_shapes, counted, batch);
     for (auto* bytes : {&module.output_bytes, &module.peak_memory, &module.kept_memory}) {
       if (*bytes) *bytes = times(**bytes, factor);
     }
   }
-  if (data.peak_memory) data.peak_memory = times(*data.peak_memory, factor);
-  data.alive_at_peak.clear();  // which of it grows with the batch is not known
+  if (data.counts.memory.peak_bytes) data.counts.memory.peak_bytes = times(*data.counts.memory.peak_bytes, factor);
+  data.counts.memory.alive.clear();  // which of it grows with the batch is not known
 }
 
 }  // namespace roofprof

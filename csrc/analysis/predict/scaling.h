@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "analysis/predict/op_class.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -17,13 +17,13 @@ std::optional<double> bytes_of(DType dtype);
 
 // Moves floating-point work and bytes of fp64, fp32, tf32, fp16 and bf16 to that type; integers stay. Throws
 // std::invalid_argument unless it is a floating-point type.
-void set_precision(ProfileData& data, DType precision);
+void set_precision(Profile& data, DType precision);
 
 // Returns the leading dimension in which the model's inputs agree; 0: not known.
-std::int64_t batch_of(const ProfileData& data);
+std::int64_t batch_of(const Profile& data);
 
 // Scales everything but weights in proportion. Throws std::invalid_argument where the batch that was counted is not
 // known, and for what holds more than a forward: gradients of weights have no batch.
-void set_batch(ProfileData& data, std::int64_t batch);
+void set_batch(Profile& data, std::int64_t batch);
 
 }  // namespace roofprof

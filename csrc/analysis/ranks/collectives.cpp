@@ -50,11 +50,11 @@ void add_bound(double bound_ns, Collective& row) {
 
 }  // namespace
 
-std::vector<Collective> collective_rows(const ProfileData& data) {
+std::vector<Collective> collective_rows(const Profile& data) {
   std::vector<Collective> rows;
-  for (const auto& bucket : data.collectives.collectives) {
-    const auto& op = data.ops[static_cast<std::size_t>(bucket.bucket)];
-    const auto& group = data.collectives.groups[static_cast<std::size_t>(bucket.group)];
+  for (const auto& bucket : data.comms->collectives) {
+    const auto& op = data.counts.ops[static_cast<std::size_t>(bucket.bucket)];
+    const auto& group = data.comms->groups[static_cast<std::size_t>(bucket.group)];
     const auto kind = collective_of(op.op);
     if (!kind || op.calls <= 0 || bucket.calls <= 0) continue;
     Collective row;
@@ -64,7 +64,7 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
     row.backend = group.backend;
     row.ranks = group.ranks;
     row.hosts = group.hosts;
-    row.module = data.modules[index_of(op.owner.module)].path;
+    row.module = data.tree.modules[index_of(op.owner.module)].path;
     row.phase = kPhaseNames.at(static_cast<std::size_t>(op.owner.phase));
     row.dtype = op.dtype;
     row.shapes = shapes_text(op.shapes);
@@ -94,23 +94,23 @@ std::vector<Collective> collective_rows(const ProfileData& data) {
   return rows;
 }
 
-void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
+void add_communication(const Profile& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
   struct Sum {
     bool any = false;  // collectives that it caused
     std::int64_t caused_ns = 0;
     std::int64_t exposed_ns = 0;
     std::int64_t hidden_ns = 0;
   };
-  std::vector<Sum> sums(data.modules.size() + 1);  // the last one is of all
+  std::vector<Sum> sums(data.tree.modules.size() + 1);  // the last one is of all
   const auto add = [&](ModuleId module, auto add_to) {
     add_to(sums.back());
-    for (; module >= 0; module = data.modules[index_of(module)].parent) add_to(sums[index_of(module)]);
+    for (; module >= 0; module = data.tree.modules[index_of(module)].parent) add_to(sums[index_of(module)]);
   };
   bool any = false;
-  for (const auto& bucket : data.collectives.collectives) {
+  for (const auto& bucket : data.comms->collectives) {
     if (bucket.timed_calls == 0) continue;
     any = true;
-    add(data.ops[static_cast<std::size_t>(bucket.bucket)].owner.module, [&](Sum& sum) {
+    add(data.counts.ops[static_cast<std::size_t>(bucket.bucket)].owner.module, [&](Sum& sum) {
       sum.any = true;
       sum.caused_ns = saturating_add(sum.caused_ns, bucket.time_ns);
     });
@@ -174,11 +174,11 @@ std::int64_t MergedCollectives::collective_of_bucket(std::int64_t bucket, std::i
   return place->second;
 }
 
-void MergedCollectives::add(const ProfileData& data, const MergedIndices& indices,
-                            const std::vector<std::int64_t>& buckets, const std::string& host, const RankClock& clock) {
+void MergedCollectives::add(const Profile& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
+                            const std::string& host, const RankClock& clock) {
   std::vector<std::int64_t> places;
-  for (const auto& own : data.collectives.collectives) {
-    const auto group = group_of(data.collectives.groups[static_cast<std::size_t>(own.group)]);
+  for (const auto& own : data.comms->collectives) {
+    const auto group = group_of(data.comms->groups[static_cast<std::size_t>(own.group)]);
     hosts_[static_cast<std::size_t>(group)].insert(host);
     const auto place = collective_of_bucket(buckets[static_cast<std::size_t>(own.bucket)], group);
     places.push_back(place);
@@ -192,20 +192,20 @@ void MergedCollectives::add(const ProfileData& data, const MergedIndices& indice
     if (sum.algorithm.find(own.algorithm) == std::string::npos) add_item(sum.algorithm, own.algorithm);
   }
   places_known_ = places_known_ && exposed_by_module(data).has_value();
-  for (const auto& part : data.collectives.exposed_in) {
+  for (const auto& part : data.comms->exposed_in) {
     auto& sum_ns = exposed_in_[{places[static_cast<std::size_t>(part.collective)], indices.owner(part.owner)}];
     sum_ns = saturating_add(sum_ns, part.exposed_ns);
   }
-  time_.add(data.collectives.time_ns);
-  exposed_.add(data.collectives.exposed_ns);
+  time_.add(data.comms->time_ns);
+  exposed_.add(data.comms->exposed_ns);
   const std::int64_t rank = ranks_++;
   if (!clock.offset && !clock.aligned_by_ends) return;
-  if (!clock.offset && !data.collectives.calls.empty()) floating_.emplace(rank, clock.of_first_host);
+  if (!clock.offset && !data.comms->calls.empty()) floating_.emplace(rank, clock.of_first_host);
   const auto offset = clock.offset.value_or(ClockOffset{});
   error_ns_ = std::max(error_ns_, offset.error_ns);
-  for (const auto& call : data.collectives.calls) {
-    const auto& own = data.collectives.collectives[static_cast<std::size_t>(call.collective)];
-    const auto& called = data.ops[static_cast<std::size_t>(own.bucket)];
+  for (const auto& call : data.comms->calls) {
+    const auto& own = data.comms->collectives[static_cast<std::size_t>(call.collective)];
+    const auto& called = data.counts.ops[static_cast<std::size_t>(own.bucket)];
     const auto& name = called.op;
     const auto kind = collective_of(name);
     if (!kind || is_between_two(*kind) || call.sequence < 0) continue;
@@ -310,24 +310,25 @@ void MergedCollectives::split(const Call* first, const Call* last, CollectiveDat
   }
 }
 
-void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting) {
+CollectiveData MergedCollectives::finish(std::vector<std::optional<std::int64_t>>& waiting) {
+  CollectiveData data;
   waiting.assign(static_cast<std::size_t>(ranks_), std::nullopt);
-  data.collectives.groups = groups_;
+  data.groups = groups_;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    if (!hosts_[i].contains("")) data.collectives.groups[i].hosts = std::ssize(hosts_[i]);
+    if (!hosts_[i].contains("")) data.groups[i].hosts = std::ssize(hosts_[i]);
   }
-  data.collectives.collectives = collectives_;
+  data.collectives = collectives_;
   for (const auto& [place, exposed_ns] : exposed_in_) {
-    if (places_known_) data.collectives.exposed_in.push_back({place.first, place.second, exposed_ns});
+    if (places_known_) data.exposed_in.push_back({place.first, place.second, exposed_ns});
   }
-  data.collectives.time_ns = time_.value();
-  data.collectives.exposed_ns = exposed_.value();
+  data.time_ns = time_.value();
+  data.exposed_ns = exposed_.value();
   std::vector<Intervals> waits(static_cast<std::size_t>(ranks_));
   std::ranges::sort(calls_, {}, &Call::instance);
   for (auto first = calls_.begin(); first != calls_.end();) {
     const auto last =
         std::ranges::find_if(first, calls_.end(), [&](const Call& call) { return call.instance != first->instance; });
-    split(&*first, &*first + (last - first), data.collectives, waits);
+    split(&*first, &*first + (last - first), data, waits);
     first = last;
   }
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -335,6 +336,7 @@ void MergedCollectives::write(ProfileData& data, std::vector<std::optional<std::
     unite(waits[i]);
     waiting[i] = length_of(waits[i]);
   }
+  return data;
 }
 
 }  // namespace roofprof

@@ -11,17 +11,17 @@
 
 #include "analysis/ranks/merged_sums.h"
 #include "core/interval.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/collectives.h"
 
 namespace roofprof {
 
 // The longest first, then those with most bytes.
-std::vector<Collective> collective_rows(const ProfileData& data);
+std::vector<Collective> collective_rows(const Profile& data);
 
 // Adds to the rows, and to the total, how long the collectives that they caused took, and how much of the rows' own
 // time passed with communication exposed.
-void add_communication(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
+void add_communication(const Profile& data, std::vector<RooflineRow>& rows, RooflineRow& total);
 
 // ---- The collectives of all ranks: sums, and how long each rank waited for the last one to call.
 
@@ -51,14 +51,14 @@ struct AlignedClock {
 class MergedCollectives {
  public:
   // `buckets`: by the index of each of its ops the merged one. `host`: empty where it is not known.
-  void add(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
+  void add(const Profile& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
            const std::string& host, const RankClock& clock);
   // Finds the clocks that are to be found by ends. A collective ends on all ranks when the last one has come, so the
-  // difference of clocks is the median difference of ends. To be called once, before write().
+  // difference of clocks is the median difference of ends. To be called once, before finish().
   std::vector<AlignedClock> align();
-  // Into a profile that has the merged ops; `waiting` gets how long each rank waited in any collective, in the order of
-  // add(). Empty where none of its calls was found on all ranks.
-  void write(ProfileData& data, std::vector<std::optional<std::int64_t>>& waiting);
+  // Returns those of all ranks. `waiting` gets how long each rank waited in any collective, in the order of add();
+  // empty where none of its calls was found on all ranks.
+  CollectiveData finish(std::vector<std::optional<std::int64_t>>& waiting);
 
   // The largest among the ranks' clocks.
   std::int64_t clock_error_ns() const { return error_ns_; }

@@ -20,22 +20,22 @@ std::string key_of(const Module& module) { return module.path + (module.type == 
 
 }  // namespace
 
-MergedIndices MergedTree::add(const ProfileData& data) {
-  std::vector<Own> own(data.modules.size());
+MergedIndices MergedTree::add(const Profile& data) {
+  std::vector<Own> own(data.tree.modules.size());
   for (std::size_t id = 0; id < own.size(); ++id) {
-    const auto& module = data.modules[id];
+    const auto& module = data.tree.modules[id];
     for (const auto& [of_module, of_own] : kSizes) own[id].*of_own += module.*of_module;
     if (module.parent < 0) continue;
     for (const auto& [of_module, of_own] : kSizes) own[index_of(module.parent)].*of_own -= module.*of_module;
   }
   MergedIndices indices;
-  for (std::size_t id = 0; id < own.size(); ++id) add_module(data.modules[id], own[id], indices);
+  for (std::size_t id = 0; id < own.size(); ++id) add_module(data.tree.modules[id], own[id], indices);
   for (std::size_t id = 0; id < own.size(); ++id) {  // a region may stand behind the modules that run in it
-    const ModuleId region = data.modules[id].compiled_region;
+    const ModuleId region = data.tree.modules[id].compiled_region;
     if (region >= 0) modules_[index_of(indices.modules[id])].compiled_region = indices.module(region);
   }
   indices.regions.push_back(kNoRegion);
-  for (const auto& region : data.regions) add_region(region, data.runs.chosen, indices);
+  for (const auto& region : data.tree.regions) add_region(region, data.run.runs.chosen, indices);
   return indices;
 }
 
@@ -88,6 +88,8 @@ std::vector<RegionPath> MergedTree::regions() const {
   }
   return regions;
 }
+
+Tree MergedTree::tree() const { return {modules(), regions()}; }
 
 std::vector<Module> MergedTree::modules() const {
   std::vector<Module> modules = modules_;
@@ -172,19 +174,29 @@ std::string_view line_of(std::string_view code) { return code.substr(code.rfind(
 
 }  // namespace
 
-std::vector<std::int64_t> MergedSums::add(const ProfileData& data, const MergedIndices& indices) {
-  auto buckets = add_ops(data, indices);
-  add_times(data, indices);
-  add_kernels(data, indices, buckets);
-  add_devices(data, indices);
-  add_tokens(data);
+std::vector<std::int64_t> MergedSums::add(const Profile& data, const MergedIndices& indices) {
+  auto buckets = add_counts(data.counts, indices);
+  add_times(*data.times, data.run.runs.chosen, indices);
+  const auto compiled = add_compiled_kernels(data.times->compiled_kernels, indices);
+  add_kernels(data.device->kernels, compiled, indices, buckets);
+  add_device(*data.device, indices);
+  add_tokens(data.run.token_calls);
+  is_first_ = false;
   return buckets;
 }
 
-std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const MergedIndices& indices) {
+std::vector<std::int64_t> MergedSums::add_counts(const Counts& counts, const MergedIndices& indices) {
+  counts_.crossings_known = counts.crossings_known && (is_first_ || counts_.crossings_known);
+  for (const auto& [name, calls] : counts.unobserved) {
+    auto& sum = counts_.unobserved[name];
+    sum = saturating_add(sum, calls);
+  }
+  peak_known_ = peak_known_ && counts.memory.peak_bytes.has_value();
+  keep_most(counts_.memory.peak_bytes, counts.memory.peak_bytes);
+  auto& ops = counts_.ops;
   std::vector<std::int64_t> merged;
-  merged.reserve(data.ops.size());
-  for (const auto& bucket : data.ops) {
+  merged.reserve(counts.ops.size());
+  for (const auto& bucket : counts.ops) {
     std::string key;
     append(key, bucket.op);
     append(key, indices.owner(bucket.owner));
@@ -199,38 +211,38 @@ std::vector<std::int64_t> MergedSums::add_ops(const ProfileData& data, const Mer
     fresh.counted = CountedBytes{0, 0, 0, 0};
     fresh.crossings.clear();
     fresh.time_ns.reset();
-    const std::size_t at = place_of(op_places_, std::move(key), ops_, fresh);
-    op_times_.resize(ops_.size());
-    ops_[at].calls = saturating_add(ops_[at].calls, bucket.calls);
-    ops_[at].work += bucket.work;
-    ops_[at].off_device = ops_[at].off_device && bucket.off_device;
-    ops_[at].link_bytes = saturating_add(ops_[at].link_bytes, bucket.link_bytes);
-    add_reuse(ops_[at].reuse, bucket.reuse);
-    add_counted(ops_[at].counted, bucket.counted);
-    add_crossings(ops_[at].crossings, bucket.crossings);
+    const std::size_t at = place_of(op_places_, std::move(key), ops, fresh);
+    op_times_.resize(ops.size());
+    ops[at].calls = saturating_add(ops[at].calls, bucket.calls);
+    ops[at].work += bucket.work;
+    ops[at].off_device = ops[at].off_device && bucket.off_device;
+    ops[at].link_bytes = saturating_add(ops[at].link_bytes, bucket.link_bytes);
+    add_reuse(ops[at].reuse, bucket.reuse);
+    add_counted(ops[at].counted, bucket.counted);
+    add_crossings(ops[at].crossings, bucket.crossings);
     op_times_[at].add(bucket.time_ns);
     merged.push_back(static_cast<std::int64_t>(at));
   }
   return merged;
 }
 
-void MergedSums::add_times(const ProfileData& data, const MergedIndices& indices) {
-  for (const auto& time : data.times) {
+void MergedSums::add_times(const Times& times, std::int64_t chosen_run, const MergedIndices& indices) {
+  for (const auto& time : times.modules) {
     MergedTime fresh;
     fresh.time.owner = indices.owner(time.owner);
     std::string key;
     append(key, fresh.time.owner);
     MergedTime& sum = times_[place_of(time_places_, std::move(key), times_, fresh)];
     sum.time.calls = saturating_add(sum.time.calls, time.calls);
-    sum.self.add(value_of_run(time.self_ns, data.runs.chosen));
-    sum.host_self.add(value_of_run(time.host_self_ns, data.runs.chosen));
+    sum.self.add(value_of_run(time.self_ns, chosen_run));
+    sum.host_self.add(value_of_run(time.host_self_ns, chosen_run));
   }
 }
 
-std::unordered_map<std::int64_t, std::int64_t> MergedSums::add_compiled_kernels(const ProfileData& data,
-                                                                                const MergedIndices& indices) {
+std::unordered_map<std::int64_t, std::int64_t> MergedSums::add_compiled_kernels(
+    const std::vector<CompiledKernel>& kernels, const MergedIndices& indices) {
   std::unordered_map<std::int64_t, std::int64_t> merged;
-  for (const auto& kernel : data.compiled_kernels) {
+  for (const auto& kernel : kernels) {
     CompiledKernel fresh = kernel;
     fresh.owner = indices.owner(kernel.owner);
     std::string key;
@@ -261,10 +273,10 @@ std::unordered_map<std::int64_t, std::int64_t> MergedSums::add_compiled_kernels(
   return merged;
 }
 
-void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indices,
-                             const std::vector<std::int64_t>& buckets) {
-  const auto compiled = add_compiled_kernels(data, indices);
-  for (const auto& kernel : data.kernels) {
+void MergedSums::add_kernels(const std::vector<KernelBucket>& kernels,
+                             const std::unordered_map<std::int64_t, std::int64_t>& compiled,
+                             const MergedIndices& indices, const std::vector<std::int64_t>& buckets) {
+  for (const auto& kernel : kernels) {
     KernelBucket own = kernel;
     own.owner = indices.owner(kernel.owner);
     const auto known = compiled.find(kernel.compiled);
@@ -287,9 +299,9 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
     fresh.device = 0;  // each rank has its own
     fresh.instances = fresh.total_ns = fresh.min_ns = fresh.max_ns = fresh.bytes = fresh.counted = 0;
     fresh.counters = {};
-    const std::size_t at = place_of(kernel_places_, std::move(key), kernels_, fresh);
-    longest_.resize(kernels_.size(), -1);
-    auto& sum = kernels_[at];
+    const std::size_t at = place_of(kernel_places_, std::move(key), device_.kernels, fresh);
+    longest_.resize(device_.kernels.size(), -1);
+    auto& sum = device_.kernels[at];
     sum.bytes = saturating_add(sum.bytes, own.bytes);
     sum.counted = saturating_add(sum.counted, own.counted);
     sum.mismatched = sum.mismatched || own.mismatched;
@@ -298,27 +310,43 @@ void MergedSums::add_kernels(const ProfileData& data, const MergedIndices& indic
   }
 }
 
-void MergedSums::add_devices(const ProfileData& data, const MergedIndices& indices) {
-  for (const auto& time : data.device_times) {
-    const ModuleId module = indices.module(time.module);
-    while (std::ssize(device_times_) <= module) {
-      device_times_.push_back({.module = static_cast<ModuleId>(device_times_.size())});
-    }
-    DeviceTime& sum = device_times_[index_of(module)];
-    sum.busy_ns = saturating_add(sum.busy_ns, time.busy_ns);
-    sum.idle_ns = saturating_add(sum.idle_ns, time.idle_ns);
-    sum.self_busy_ns = saturating_add(sum.self_busy_ns, time.self_busy_ns);
+void MergedSums::add_device(const DeviceWork& device, const MergedIndices& indices) {
+  auto& timeline = device_.timeline;
+  auto& counters = device_.counters;
+  if (is_first_) {
+    device_.compute_capability = device.compute_capability;
+    counters = {device.counters.sources, device.counters.ranges, device.counters.passes, {}};
   }
-  for (const auto& counters : data.module_counters) {
-    const ModuleCounters fresh = {indices.owner(counters.owner), {}};
+  const auto add = [](std::int64_t& sum, std::int64_t part) { sum = saturating_add(sum, part); };
+  for (const auto& time : device.timeline.modules) {
+    const ModuleId module = indices.module(time.module);
+    while (std::ssize(timeline.modules) <= module) {
+      timeline.modules.push_back({.module = static_cast<ModuleId>(timeline.modules.size())});
+    }
+    DeviceTime& sum = timeline.modules[index_of(module)];
+    add(sum.busy_ns, time.busy_ns);
+    add(sum.idle_ns, time.idle_ns);
+    add(sum.self_busy_ns, time.self_busy_ns);
+  }
+  add(timeline.busy_ns, device.timeline.busy_ns);
+  add(timeline.idle_before_ns, device.timeline.idle_before_ns);
+  add(timeline.idle_after_ns, device.timeline.idle_after_ns);
+  // The basis with most of the observer in it.
+  timeline.idle_basis = std::max(timeline.idle_basis, device.timeline.idle_basis);
+  timeline.observing_ns = std::max(timeline.observing_ns, device.timeline.observing_ns);
+  for (const auto& own : device.counters.modules) {
+    const ModuleCounters fresh = {indices.owner(own.owner), {}};
     std::string key;
     append(key, fresh.owner);
-    add_counters(counters_[place_of(counter_places_, std::move(key), counters_, fresh)].counters, counters.counters);
+    add_counters(counters.modules[place_of(counter_places_, std::move(key), counters.modules, fresh)].counters,
+                 own.counters);
   }
+  add(device_.dropped_records, device.dropped_records);
+  add(device_.unattributed_kernels, device.unattributed_kernels);
 }
 
-void MergedSums::add_tokens(const ProfileData& data) {
-  for (const auto& calls : data.token_calls) {
+void MergedSums::add_tokens(const std::vector<TokenCalls>& tokens) {
+  for (const auto& calls : tokens) {
     const TokenCalls fresh = {
         .region = calls.region, .least_context = calls.least_context, .most_context = calls.most_context};
     TokenCalls& sum = tokens_[place_of(token_places_, calls.region, tokens_, fresh)];
@@ -333,23 +361,31 @@ void MergedSums::add_tokens(const ProfileData& data) {
   }
 }
 
-void MergedSums::write(ProfileData& data) const {
-  data.ops = ops_;
-  for (std::size_t at = 0; at < ops_.size(); ++at) data.ops[at].time_ns = op_times_[at].value();
+Counts MergedSums::counts() const {
+  Counts counts = counts_;
+  for (std::size_t at = 0; at < op_times_.size(); ++at) counts.ops[at].time_ns = op_times_[at].value();
+  if (!peak_known_) counts.memory.peak_bytes.reset();
+  return counts;
+}
+
+Times MergedSums::times() const {
+  Times times;
   for (const auto& [time, self, host_self] : times_) {
-    ModuleTime& sum = data.times.emplace_back(time);
+    ModuleTime& sum = times.modules.emplace_back(time);
     if (const auto ns = self.value()) sum.self_ns = {*ns};
     if (const auto ns = host_self.value()) sum.host_self_ns = {*ns};
   }
-  data.kernels = kernels_;
-  std::ranges::stable_sort(data.kernels, std::ranges::greater{}, &KernelBucket::total_ns);
-  data.compiled_kernels = compiled_kernels_;
-  std::ranges::stable_sort(data.compiled_kernels, std::ranges::greater{}, &CompiledKernel::total_ns);
-  for (const auto& time : device_times_) {
-    if (time != DeviceTime{.module = time.module}) data.device_times.push_back(time);
-  }
-  data.module_counters = counters_;
-  data.token_calls = tokens_;
+  times.compiled_kernels = compiled_kernels_;
+  std::ranges::stable_sort(times.compiled_kernels, std::ranges::greater{}, &CompiledKernel::total_ns);
+  return times;
+}
+
+DeviceWork MergedSums::device() const {
+  DeviceWork device = device_;
+  std::ranges::stable_sort(device.kernels, std::ranges::greater{}, &KernelBucket::total_ns);
+  std::erase_if(device.timeline.modules,
+                [](const DeviceTime& time) { return time == DeviceTime{.module = time.module}; });
+  return device;
 }
 
 }  // namespace roofprof

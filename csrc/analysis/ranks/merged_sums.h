@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "roofprof/work.h"
 
 namespace roofprof {
@@ -51,12 +51,11 @@ struct MergedIndices {
 class MergedTree {
  public:
   // Adds a rank's modules and regions: new modules follow their parents, new regions the ones around them.
-  MergedIndices add(const ProfileData& data);
+  MergedIndices add(const Profile& data);
 
   // Parameters and buffers that several ranks have at one path are the same, or copies of each other: they count once.
   // Peaks and kept bytes are the most of any rank.
-  std::vector<Module> modules() const;
-  std::vector<RegionPath> regions() const;
+  Tree tree() const;
 
  private:
   // What a module has in addition to the modules below it: the most of any rank. Negative if modules below it share
@@ -73,6 +72,8 @@ class MergedTree {
 
   void add_module(const Module& module, const Own& own, MergedIndices& indices);
   void add_region(const RegionPath& region, std::int64_t chosen_run, MergedIndices& indices);
+  std::vector<Module> modules() const;
+  std::vector<RegionPath> regions() const;
 
   std::vector<Module> modules_;
   std::vector<Own> own_;
@@ -88,9 +89,12 @@ class MergedTree {
 class MergedSums {
  public:
   // Adds a rank's sums. Returns the merged index of each of its ops.
-  std::vector<std::int64_t> add(const ProfileData& data, const MergedIndices& indices);
-  // Into a profile that has the merged modules and regions.
-  void write(ProfileData& data) const;
+  std::vector<std::int64_t> add(const Profile& data, const MergedIndices& indices);
+  // Return the merged parts. Notes and collectives are merged elsewhere.
+  Counts counts() const;
+  Times times() const;
+  DeviceWork device() const;
+  const std::vector<TokenCalls>& token_calls() const { return tokens_; }
 
  private:
   struct MergedTime {
@@ -99,31 +103,34 @@ class MergedSums {
     KnownSum host_self;
   };
 
-  std::vector<std::int64_t> add_ops(const ProfileData& data, const MergedIndices& indices);
-  void add_times(const ProfileData& data, const MergedIndices& indices);
+  std::vector<std::int64_t> add_counts(const Counts& counts, const MergedIndices& indices);
+  void add_times(const Times& times, std::int64_t chosen_run, const MergedIndices& indices);
   // Returns the merged kernel of each of the rank's that has an id, by that.
-  std::unordered_map<std::int64_t, std::int64_t> add_compiled_kernels(const ProfileData& data,
+  std::unordered_map<std::int64_t, std::int64_t> add_compiled_kernels(const std::vector<CompiledKernel>& kernels,
                                                                       const MergedIndices& indices);
-  void add_kernels(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets);
-  void add_devices(const ProfileData& data, const MergedIndices& indices);
-  void add_tokens(const ProfileData& data);
+  // `compiled`: what that returned. `buckets`: the merged index of each of the rank's ops.
+  void add_kernels(const std::vector<KernelBucket>& kernels,
+                   const std::unordered_map<std::int64_t, std::int64_t>& compiled, const MergedIndices& indices,
+                   const std::vector<std::int64_t>& buckets);
+  void add_device(const DeviceWork& device, const MergedIndices& indices);
+  void add_tokens(const std::vector<TokenCalls>& tokens);
 
   using Places = std::unordered_map<std::string, std::size_t>;
 
+  bool is_first_ = true;    // what comes next
+  bool peak_known_ = true;  // of all ranks
+  Counts counts_;           // the ops without times; the peak is the highest that is known
   Places op_places_;
-  std::vector<OpBucket> ops_;
   std::vector<KnownSum> op_times_;
   Places time_places_;
   std::vector<MergedTime> times_;
   Places kernel_places_;
-  std::vector<KernelBucket> kernels_;
+  DeviceWork device_;                  // what is not summed is the first one's
   std::vector<std::int64_t> longest_;  // total of the rank whose median a kernel has
   Places compiled_places_;
   std::vector<CompiledKernel> compiled_kernels_;
   std::vector<std::int64_t> longest_compiled_;
-  std::vector<DeviceTime> device_times_;  // by module
   Places counter_places_;
-  std::vector<ModuleCounters> counters_;
   Places token_places_;
   std::vector<TokenCalls> tokens_;
 };

@@ -29,7 +29,7 @@ void write_times(const TimeOverRanks& time, RooflineRow& row) {
 }
 
 // Half the largest spread of a rank's steps, of all its steps together, in nanoseconds; empty where steps tell none.
-std::optional<double> noise_of_steps(const ProfileData& data) {
+std::optional<double> noise_of_steps(const Profile& data) {
   double noise = 0;
   for (const auto& rank : ranks_of(data)) {
     if (!rank.step_spread || !rank.step_ns || rank.steps < 2) return std::nullopt;
@@ -40,8 +40,8 @@ std::optional<double> noise_of_steps(const ProfileData& data) {
 
 }  // namespace
 
-void add_times_over_ranks(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
-  const auto* merged = data.merged();
+void add_times_over_ranks(const Profile& data, std::vector<RooflineRow>& rows, RooflineRow& total) {
+  const auto* merged = data.origin.merged();
   if (merged == nullptr) return;
   std::map<ModuleId, const TimeOverRanks*> times;
   for (const auto& [module, time] : merged->modules) times[module] = &time;
@@ -75,12 +75,12 @@ void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, Rooflin
   if (is_the_same) mean.slowest_rank = slowest;
 }
 
-const std::vector<Rank>& ranks_of(const ProfileData& data) {
+const std::vector<Rank>& ranks_of(const Profile& data) {
   static const std::vector<Rank> kNone;
-  return data.merged() == nullptr ? kNone : data.merged()->ranks;
+  return data.origin.merged() == nullptr ? kNone : data.origin.merged()->ranks;
 }
 
-std::optional<LateRank> late_rank(const ProfileData& data) {
+std::optional<LateRank> late_rank(const Profile& data) {
   const Rank* late = nullptr;
   for (const auto& rank : ranks_of(data)) {
     if (!rank.waiting_ns) return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<LateRank> late_rank(const ProfileData& data) {
   return LateRank{late->rank, *late->waiting_ns, waited};
 }
 
-std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<RooflineRow>& rows) {
+std::optional<SlowRank> slow_rank(const Profile& data, const std::vector<RooflineRow>& rows) {
   std::vector<std::int64_t> times;
   const Rank* slowest = nullptr;
   for (const auto& rank : ranks_of(data)) {
@@ -137,11 +137,11 @@ std::optional<double> distance(const Roofs& first, const Roofs& other, Name name
 }
 
 // Empty where an op's time is not known.
-std::optional<std::int64_t> time_in_computing_ops(const ProfileData& data, const RooflineRow& total) {
+std::optional<std::int64_t> time_in_computing_ops(const Profile& data, const RooflineRow& total) {
   if (!total.op_time_ns) return std::nullopt;
   std::int64_t ns = *total.op_time_ns;
   for (const auto& hidden : hidden_in_kernels(data)) ns = saturating_add(ns, hidden.ns);
-  for (const auto& bucket : data.ops) {
+  for (const auto& bucket : data.counts.ops) {
     if (!is_communication(bucket.op)) continue;
     if (!bucket.time_ns) return std::nullopt;
     ns -= *bucket.time_ns;
@@ -151,45 +151,29 @@ std::optional<std::int64_t> time_in_computing_ops(const ProfileData& data, const
 
 }  // namespace
 
-std::optional<std::int64_t> number_in(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    const auto* number = std::get_if<std::int64_t>(&value);
-    if (key == name && number != nullptr) return *number;
-  }
-  return std::nullopt;
-}
-
-std::string text_in(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    const auto* text = std::get_if<std::string>(&value);
-    if (key == name && text != nullptr) return *text;
-  }
-  return "";
-}
-
-Rank rank_line(const ProfileData& data, const RooflineRow& total, std::int64_t rank) {
+Rank rank_line(const Profile& data, const RooflineRow& total, std::int64_t rank) {
   Rank line;
   line.rank = rank;
-  line.host = text_in(data.environment, "host");
-  line.device = data.device;
-  line.model = data.model;
-  line.partial = data.partial;
-  line.steps = data.runs.steps;
-  line.wall_ns = value_of_run(data.runs.total_ns, data.runs.chosen);
-  if (const auto steps = statistics_of_steps(data.runs.step_ns)) {
+  line.host = facts_in(data.run.environment).host;
+  line.device = data.run.device;
+  line.model = data.run.model;
+  line.partial = data.run.partial;
+  line.steps = data.run.runs.steps;
+  line.wall_ns = value_of_run(data.run.runs.total_ns, data.run.runs.chosen);
+  if (const auto steps = statistics_of_steps(data.run.runs.step_ns)) {
     line.step_ns = std::llround(steps->median_ns);
     line.step_spread = steps->spread;
   }
   line.time_ns = total.time_ns;
   line.compute_ns = time_in_computing_ops(data, total);
-  line.communication_ns = data.collectives.time_ns;
-  line.exposed_ns = data.collectives.exposed_ns;
+  line.communication_ns = data.comms->time_ns;
+  line.exposed_ns = data.comms->exposed_ns;
   if (line.wall_ns && line.compute_ns && line.exposed_ns) {
     line.idle_ns = std::max<std::int64_t>(*line.wall_ns - *line.compute_ns - *line.exposed_ns, 0);
   }
   line.lower_bound_ns = total.lower_bound_time_ns;
   line.percent_of_roof = total.percent_of_roof;
-  line.peak_memory = data.peak_memory;
+  line.peak_memory = data.counts.memory.peak_bytes;
   line.incomplete = total.incomplete;
   line.macs = total.macs;
   line.flops = total.flops;

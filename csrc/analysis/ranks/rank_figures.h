@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
 // Returns the ranks of a merged profile; none of another one.
-const std::vector<Rank>& ranks_of(const ProfileData& data);
+const std::vector<Rank>& ranks_of(const Profile& data);
 
 // `rows` are those of row_modules(data).
-void add_times_over_ranks(const ProfileData& data, std::vector<RooflineRow>& rows, RooflineRow& total);
+void add_times_over_ranks(const Profile& data, std::vector<RooflineRow>& rows, RooflineRow& total);
 
 // Of a line that stands for several equal modules, the mean of what each has; the slowest rank where it is the same for
 // all.
@@ -36,21 +36,17 @@ struct LateRank {
 };
 
 // The one that waits least, where the others wait longer than it by more than half the spread of the steps.
-std::optional<LateRank> late_rank(const ProfileData& data);
+std::optional<LateRank> late_rank(const Profile& data);
 
 // Returns the slowest of the ranks whose time in computing ops exceeds the median rank's by more than half the spread
 // of the steps; empty without steps, from which that spread is known. Waiting for others does not count as computing:
 // in a step that ends with a collective all ranks take equally long.
-std::optional<SlowRank> slow_rank(const ProfileData& data, const std::vector<RooflineRow>& rows);
+std::optional<SlowRank> slow_rank(const Profile& data, const std::vector<RooflineRow>& rows);
 
 // ---- What the table of ranks keeps of one rank's profile.
 
-// The environment's whole number of that name, such as "rank"; empty where it has none.
-std::optional<std::int64_t> number_in(const Environment& environment, std::string_view name);
-std::string text_in(const Environment& environment, std::string_view name);
-
 // `total` is the row of everything in `data`.
-Rank rank_line(const ProfileData& data, const RooflineRow& total, std::int64_t rank);
+Rank rank_line(const Profile& data, const RooflineRow& total, std::int64_t rank);
 
 // "0, 3-5": of numbers in order.
 std::string listed_ranks(const std::vector<std::int64_t>& ranks);

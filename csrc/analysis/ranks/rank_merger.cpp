@@ -20,14 +20,13 @@ namespace {
 // The number of texts that are kept of one code. A note that several ranks have is kept once.
 constexpr std::ptrdiff_t kTextsOfACode = 10;
 
-// The environment's fact about a trace: "4-6".
-constexpr std::string_view kRecordedSteps = "recorded_steps";
-
-std::string kind_of_report(const ProfileData& data) {
-  std::string kind = data.mode == "block" ? "a block" : data.runs.chosen < 0 ? "a count" : "a run";
-  if (data.mode == "block" && data.runs.chosen < 0) kind += " without times";
-  if (data.part) kind += " within '" + shown(data.part->region) + "'";
-  return data.device_timed ? kind + " with times of a device" : kind;
+std::string kind_of_report(const Profile& data) {
+  const bool in_block = data.run.mode == Mode::block;
+  const bool timed = data.run.runs.chosen >= 0;
+  std::string kind = in_block ? "a block" : timed ? "a run" : "a count";
+  if (in_block && !timed) kind += " without times";
+  if (data.origin.part) kind += " within '" + shown(data.origin.part->region) + "'";
+  return data.device ? kind + " with times of a device" : kind;
 }
 
 }  // namespace
@@ -66,7 +65,8 @@ struct RankMerger::Merged {
     std::map<std::string, std::vector<std::int64_t>> ranks;
   };
 
-  ProfileData first;  // for what holds for all: the environment, roofs, kind
+  Profile first;  // what holds for all of it, and nothing that is summed
+  EnvironmentFacts first_facts;
   std::string first_name;
   MergedTree tree;
   MergedSums sums;
@@ -79,8 +79,7 @@ struct RankMerger::Merged {
   std::int64_t expected = 0;
   std::vector<Times> times;  // by merged module
   Times total;
-  KnownSum wall, peak, busy;
-  std::int64_t most_memory = 0;
+  KnownSum wall;
   double roofs_apart = 0;
   std::vector<std::int64_t> other_roofs;  // ranks whose roofs are not comparable with the first's
   std::vector<Values> values = {{"the model", {}},
@@ -89,36 +88,29 @@ struct RankMerger::Merged {
                                 {"the number of ranks", {}},
                                 {"the range of recorded steps", {}},
                                 {"what is known of kernels of compiled code", {}}};
-  std::map<std::string, std::int64_t> unobserved;
-  std::int64_t dropped_records = 0, unattributed_kernels = 0;
   bool bypass_sought = true;
-  bool crossings_known = true;
-  std::int64_t idle_before_ns = 0;
-  std::int64_t idle_after_ns = 0;
-  IdleBasis idle_basis = IdleBasis::unsettled;  // the one with most of the observer in it
-  std::int64_t observing_ns = 0;
   std::vector<Note> notes;
   std::map<std::string, std::int64_t> notes_left_out;
   std::vector<KeptReport> kept;
 
-  void check(const ProfileData& data, const std::string& name, std::int64_t rank) const;
-  void add_facts(const ProfileData& data, std::int64_t rank);
-  void add_notes_of(const ProfileData& data);
-  void compare_roofs(const ProfileData& data, std::int64_t rank);
-  void add_collectives(const ProfileData& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
-                       std::optional<ClockOffset> clock, const std::string& host, std::int64_t rank);
+  void check(const Profile& data, const std::string& name, std::int64_t rank) const;
+  void add_facts(const Profile& data, const EnvironmentFacts& facts, std::int64_t rank);
+  void add_notes_of(const Profile& data);
+  void compare_roofs(const Profile& data, std::int64_t rank);
+  void add_collectives(const Profile& data, const MergedIndices& indices, const std::vector<std::int64_t>& buckets,
+                       std::optional<ClockOffset> clock, const EnvironmentFacts& facts, std::int64_t rank);
   std::vector<std::int64_t> missing() const;
   void note_aligned(std::vector<Note>& notes) const;
-  void write_notes(ProfileData& data) const;
+  void write_notes(Profile& data) const;
 };
 
-void RankMerger::Merged::check(const ProfileData& data, const std::string& name, std::int64_t rank) const {
+void RankMerger::Merged::check(const Profile& data, const std::string& name, std::int64_t rank) const {
   const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
-  if (data.merged() != nullptr) refuse("it is a merged report already: give those of the ranks");
+  if (data.origin.merged() != nullptr) refuse("it is a merged report already: give those of the ranks");
   if (rank < 0) {
     refuse(std::string("it does not say which rank it is of: ") +
-           (!data.imported ? "torchrun's RANK and WORLD_SIZE did not name one"
-                           : "its trace was recorded without torch.distributed"));
+           (!data.origin.imported ? "torchrun's RANK and WORLD_SIZE did not name one"
+                                  : "its trace was recorded without torch.distributed"));
   }
   if (known.contains(rank)) refuse("rank " + std::to_string(rank) + " is there already");
   if (ranks.empty()) return;
@@ -128,7 +120,7 @@ void RankMerger::Merged::check(const ProfileData& data, const std::string& name,
   }
 }
 
-void RankMerger::Merged::add_notes_of(const ProfileData& data) {
+void RankMerger::Merged::add_notes_of(const Profile& data) {
   for (const auto& note : data.notes) {
     const auto same_code = [&](const Note& other) { return other.code == note.code; };
     const auto same = [&](const Note& other) { return same_code(other) && other.text == note.text; };
@@ -141,8 +133,8 @@ void RankMerger::Merged::add_notes_of(const ProfileData& data) {
   }
 }
 
-void RankMerger::Merged::compare_roofs(const ProfileData& data, std::int64_t rank) {
-  const auto apart = distance_of_roofs(first.ceilings, data.ceilings);
+void RankMerger::Merged::compare_roofs(const Profile& data, std::int64_t rank) {
+  const auto apart = distance_of_roofs(first.roofs, data.roofs);
   if (!apart) {
     other_roofs.push_back(rank);
   } else {
@@ -150,47 +142,34 @@ void RankMerger::Merged::compare_roofs(const ProfileData& data, std::int64_t ran
   }
 }
 
-void RankMerger::Merged::add_collectives(const ProfileData& data, const MergedIndices& indices,
+void RankMerger::Merged::add_collectives(const Profile& data, const MergedIndices& indices,
                                          const std::vector<std::int64_t>& buckets, std::optional<ClockOffset> clock,
-                                         const std::string& host, std::int64_t rank) {
-  const auto boot = text_in(data.environment, "boot");
-  const auto host_name = host.empty() ? text_in(data.environment, "host") : host;
+                                         const EnvironmentFacts& facts, std::int64_t rank) {
   const bool is_first = ranks.empty();
   // A trace's times are by the clock of its machine. Calls are numbered from the first recorded step on.
-  const bool is_trace = !clock && !is_first && data.imported && first.imported;
-  const bool by_ends =
-      is_trace && text_in(data.environment, kRecordedSteps) == text_in(first.environment, kRecordedSteps);
-  if (!clock && (is_first || (!boot.empty() && boot == text_in(first.environment, "boot")))) clock = ClockOffset{};
-  if (!clock && !by_ends && !data.collectives.calls.empty()) (is_trace ? other_steps : other_clocks).push_back(rank);
-  collectives.add(data, indices, buckets, host_name,
-                  {clock, by_ends, !host_name.empty() && host_name == text_in(first.environment, "host")});
+  const bool is_trace = !clock && !is_first && data.origin.imported && first.origin.imported;
+  const bool by_ends = is_trace && facts.recorded_steps == first_facts.recorded_steps;
+  if (!clock && (is_first || (!facts.boot.empty() && facts.boot == first_facts.boot))) clock = ClockOffset{};
+  if (!clock && !by_ends && !data.comms->calls.empty()) (is_trace ? other_steps : other_clocks).push_back(rank);
+  collectives.add(data, indices, buckets, facts.host,
+                  {clock, by_ends, !facts.host.empty() && facts.host == first_facts.host});
 }
 
-void RankMerger::Merged::add_facts(const ProfileData& data, std::int64_t rank) {
-  wall.add(value_of_run(data.runs.total_ns, data.runs.chosen));
-  peak.add(data.peak_memory);
-  most_memory = std::max(most_memory, data.peak_memory.value_or(0));
-  busy.add(data.busy_ns);
-  idle_before_ns = saturating_add(idle_before_ns, data.idle_before_ns);
-  idle_after_ns = saturating_add(idle_after_ns, data.idle_after_ns);
-  idle_basis = std::max(idle_basis, data.idle_basis);
-  observing_ns = std::max(observing_ns, data.observing_ns);
-  expected = std::max(expected, number_in(data.environment, "world_size").value_or(0));
-  values[0].ranks[data.model].push_back(rank);
-  values[1].ranks[text_in(data.environment, "torch")].push_back(rank);
-  values[2].ranks[std::to_string(data.runs.steps)].push_back(rank);
-  if (const auto size = number_in(data.environment, "world_size")) {
-    values[3].ranks[std::to_string(*size)].push_back(rank);
-  }
-  if (data.imported) values[4].ranks[text_in(data.environment, kRecordedSteps)].push_back(rank);
+void RankMerger::Merged::add_facts(const Profile& data, const EnvironmentFacts& facts, std::int64_t rank) {
+  const auto& runs = data.run.runs;
+  wall.add(value_of_run(runs.total_ns, runs.chosen));
+  expected = std::max(expected, facts.world_size.value_or(0));
+  values[0].ranks[data.run.model].push_back(rank);
+  values[1].ranks[facts.torch].push_back(rank);
+  values[2].ranks[std::to_string(runs.steps)].push_back(rank);
+  if (facts.world_size) values[3].ranks[std::to_string(*facts.world_size)].push_back(rank);
+  const auto steps = facts.recorded_steps ? text_of(*facts.recorded_steps) : "";
+  if (data.origin.imported) values[4].ranks[steps].push_back(rank);
   const auto is_compiled = [](const OpBucket& op) { return is_compiled_code(op.op); };
-  if (!data.compiled_kernels.empty() || std::ranges::any_of(data.ops, is_compiled))
-    values[5].ranks[data.compiled_kernels.empty() ? "nothing" : "their times"].push_back(rank);
-  for (const auto& [name, calls] : data.unobserved) unobserved[name] = saturating_add(unobserved[name], calls);
-  dropped_records = saturating_add(dropped_records, data.dropped_records);
-  unattributed_kernels = saturating_add(unattributed_kernels, data.unattributed_kernels);
-  bypass_sought = bypass_sought && data.bypass_sought;
-  crossings_known = crossings_known && data.crossings_known;
+  const auto& kernels = data.times->compiled_kernels;
+  if (!kernels.empty() || std::ranges::any_of(data.counts.ops, is_compiled))
+    values[5].ranks[kernels.empty() ? "nothing" : "their times"].push_back(rank);
+  bypass_sought = bypass_sought && data.run.bypass_sought;
   compare_roofs(data, rank);
   add_notes_of(data);
 }
@@ -252,7 +231,7 @@ void RankMerger::Merged::note_aligned(std::vector<Note>& notes) const {
   }
 }
 
-void RankMerger::Merged::write_notes(ProfileData& data) const {
+void RankMerger::Merged::write_notes(Profile& data) const {
   if (const auto lost = missing(); !lost.empty()) {
     add_note(data.notes, "ranks-missing",
              named_ranks(lost) + " of " + std::to_string(expected) + (lost.size() == 1 ? " is" : " are") +
@@ -305,9 +284,11 @@ void RankMerger::note_assumed(const std::string& text) { add_note(merged_->notes
 
 void RankMerger::expect(std::int64_t world_size) { merged_->expected = std::max(merged_->expected, world_size); }
 
-std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, std::int64_t given_rank,
+std::int64_t RankMerger::add(const Profile& data, const std::string& name, std::int64_t given_rank,
                              const std::string& host, const std::optional<ClockOffset>& clock) {
-  const std::int64_t rank = given_rank >= 0 ? given_rank : number_in(data.environment, "rank").value_or(-1);
+  auto facts = facts_in(data.run.environment);
+  if (!host.empty()) facts.host = host;
+  const std::int64_t rank = given_rank >= 0 ? given_rank : facts.rank.value_or(-1);
   merged_->check(data, name, rank);
   check_consistent(data);  // reading a file does not check it
   const auto rows = join_rows(data);
@@ -316,23 +297,15 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
   auto& merged = *merged_;
   if (merged.ranks.empty()) {
     merged.first_name = name;
-    merged.first.model = data.model;
-    merged.first.device = data.device;
-    merged.first.mode = data.mode;
-    merged.first.part = data.part;
-    merged.first.device_timed = data.device_timed;
-    merged.first.compute_capability = data.compute_capability;
-    merged.first.counters = data.counters;
-    merged.first.counter_ranges = data.counter_ranges;
-    merged.first.counter_passes = data.counter_passes;
-    merged.first.ceilings = data.ceilings;
-    merged.first.environment = data.environment;
-    merged.first.imported = data.imported;
-    merged.first.runs.chosen = data.runs.chosen;  // for the kind of report
+    merged.first.run = data.run;
+    merged.first.origin = data.origin;
+    merged.first.roofs = data.roofs;
+    if (data.device) merged.first.device.make();  // for the kind of report
+    merged.first_facts = facts_in(data.run.environment);
   }
   const auto indices = merged.tree.add(data);
   const auto buckets = merged.sums.add(data, indices);
-  merged.add_collectives(data, indices, buckets, clock, host, rank);
+  merged.add_collectives(data, indices, buckets, clock, facts, rank);
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].time_ns) continue;
@@ -341,9 +314,9 @@ std::int64_t RankMerger::add(const ProfileData& data, const std::string& name, s
     merged.times[at].add(*rows[i].time_ns, rank);
   }
   if (total.time_ns) merged.total.add(*total.time_ns, rank);
-  merged.add_facts(data, rank);
+  merged.add_facts(data, facts, rank);
   merged.ranks.push_back(rank_line(data, total, rank));
-  if (!host.empty()) merged.ranks.back().host = host;
+  merged.ranks.back().host = facts.host;
   merged.known.insert(rank);
   return rank;
 }
@@ -362,40 +335,22 @@ std::vector<std::int64_t> RankMerger::typical_ranks() const {
   return slowest == middle ? std::vector{slowest} : std::vector{slowest, middle};
 }
 
-void RankMerger::keep(std::int64_t rank, std::string json) { merged_->kept.push_back({rank, std::move(json)}); }
+void RankMerger::keep(std::int64_t rank, std::shared_ptr<const Profile> report) {
+  merged_->kept.push_back({rank, std::move(report)});
+}
 
-ProfileData RankMerger::finish() {
+Profile RankMerger::finish() {
   const auto merged = std::exchange(merged_, std::make_unique<Merged>());
   if (merged->ranks.empty()) throw std::invalid_argument("there are no reports to merge");
-  ProfileData data = std::move(merged->first);
-  data.runs = {};
-  std::erase_if(data.environment, [](const auto& fact) {
-    return fact.first == "rank" || fact.first == "host" || fact.first == "boot" || fact.first == kRecordedSteps;
-  });
-  data.modules = merged->tree.modules();
-  data.regions = merged->tree.regions();
-  merged->sums.write(data);
-  if (const auto wall = merged->wall.value()) {
-    data.runs.total_ns = {*wall};
-    data.runs.chosen = 0;
-  }
-  if (merged->peak.value()) data.peak_memory = merged->most_memory;
-  data.alive_at_peak.clear();  // of one rank
-  data.memory_timeline = {};
-  data.busy_ns = merged->busy.value().value_or(0);
-  data.idle_before_ns = merged->idle_before_ns;
-  data.idle_after_ns = merged->idle_after_ns;
-  data.idle_basis = merged->idle_basis;
-  data.observing_ns = merged->observing_ns;
-  if (!merged->other_roofs.empty()) data.ceilings = {};
-  data.unobserved = merged->unobserved;
-  data.dropped_records = merged->dropped_records;
-  data.unattributed_kernels = merged->unattributed_kernels;
-  data.bypass_sought = merged->bypass_sought;
-  data.crossings_known = merged->crossings_known;
+  Profile data = std::move(merged->first);
+  data.tree = merged->tree.tree();
+  data.counts = merged->sums.counts();
+  if (auto times = merged->sums.times(); times != Times{}) data.times = std::move(times);
+  if (data.device) data.device = merged->sums.device();
+  if (!merged->other_roofs.empty()) data.roofs = {};
   merged->aligned_clocks = merged->collectives.align();
   std::vector<std::optional<std::int64_t>> waiting;
-  merged->collectives.write(data, waiting);
+  if (auto comms = merged->collectives.finish(waiting); comms != CollectiveData{}) data.comms = std::move(comms);
   for (std::size_t i = 0; i < waiting.size(); ++i) merged->ranks[i].waiting_ns = waiting[i];
   MergedRanks ranks;
   ranks.ranks = merged->ranks;
@@ -403,13 +358,21 @@ ProfileData RankMerger::finish() {
   ranks.missing = merged->missing();
   ranks.kept = std::move(merged->kept);
   std::ranges::sort(ranks.kept, {}, &KeptReport::rank);
-  data.partial = !ranks.missing.empty() || std::ranges::any_of(ranks.ranks, &Rank::partial);
   ranks.total = merged->total.over_ranks();
   for (std::size_t id = 0; id < merged->times.size(); ++id) {
     const auto time = merged->times[id].over_ranks();
     if (time.ranks > 0) ranks.modules.push_back({static_cast<ModuleId>(id), time});
   }
-  data.kind = std::move(ranks);
+  data.run.partial = !ranks.missing.empty() || std::ranges::any_of(ranks.ranks, &Rank::partial);
+  data.run.bypass_sought = merged->bypass_sought;
+  data.run.token_calls = merged->sums.token_calls();
+  data.run.runs = {};
+  if (const auto wall = merged->wall.value()) {
+    data.run.runs.total_ns = {*wall};
+    data.run.runs.chosen = 0;
+  }
+  std::erase_if(data.run.environment, [](const auto& fact) { return is_of_one_rank(fact.first); });
+  data.origin.kind = std::move(ranks);
   merged->write_notes(data);
   return data;
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/ranks/collectives.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -25,13 +25,13 @@ class RankMerger {
   // messages call it. Throws std::invalid_argument where it is merged already, has no rank, has one that came before,
   // or is of another kind than those before: one sentence. Then it is as if it had not been added. `clock`: without it,
   // a rank has the first one's clock where the environment tells the same boot of a machine.
-  std::int64_t add(const ProfileData& data, const std::string& name, std::int64_t rank = -1,
-                   const std::string& host = "", const std::optional<ClockOffset>& clock = std::nullopt);
+  std::int64_t add(const Profile& data, const std::string& name, std::int64_t rank = -1, const std::string& host = "",
+                   const std::optional<ClockOffset>& clock = std::nullopt);
 
-  // Returns the slowest and the median rank of those added so far. The caller must give their reports to keep(), as
-  // JSON; those of other ranks are not kept.
+  // Returns the slowest and the median rank of those added so far. The caller must give their reports to keep(); those
+  // of other ranks are not kept.
   std::vector<std::int64_t> typical_ranks() const;
-  void keep(std::int64_t rank, std::string json);
+  void keep(std::int64_t rank, std::shared_ptr<const Profile> report);
 
   // Notes how the ranks of reports are known that do not say them.
   void note_assumed(const std::string& text);
@@ -40,7 +40,7 @@ class RankMerger {
   void expect(std::int64_t world_size);
 
   // Throws std::invalid_argument where nothing was added. The merger is empty afterwards.
-  ProfileData finish();
+  Profile finish();
 
  private:
   struct Merged;

@@ -19,10 +19,12 @@ class NewIds {
   template <HasMembers Struct>
   void replace_in(Struct& object) const {
     for_each_member(Of<Struct>{}, [&](std::string_view name, auto member, Written) {
-      // A key that says of which kind a profile is stands for several members.
-      if constexpr (std::is_lvalue_reference_v<std::invoke_result_t<decltype(member), Struct&>>) {
+      using Found = std::invoke_result_t<decltype(member), Struct&>;
+      if constexpr (std::is_lvalue_reference_v<Found>) {
         replace(name, std::invoke(member, object));
-      }
+      } else if constexpr (requires(const Found& found) { *found.if_there(); }) {  // of a part that may lack
+        if (auto* value = std::invoke(member, object).if_there()) replace(name, *value);
+      }  // else it is a key that stands for several members
     });
   }
 
@@ -51,10 +53,10 @@ class NewIds {
 
 }  // namespace
 
-void renumber_modules(ProfileData& data, const std::vector<ModuleId>& new_ids) {
+void renumber_modules(Profile& data, const std::vector<ModuleId>& new_ids) {
   const NewIds ids(new_ids);
   ids.replace_in(data);
-  if (auto* merged = std::get_if<MergedRanks>(&data.kind)) ids.replace_in(*merged);
+  if (auto* merged = std::get_if<MergedRanks>(&data.origin.kind)) ids.replace_in(*merged);
 }
 
 }  // namespace roofprof

@@ -71,7 +71,7 @@ std::string facts_of_bucket(const OpBucket& bucket) {
   return facts.take();
 }
 
-std::string facts_of_module(const Module& module, const ProfileData& data) {
+std::string facts_of_module(const Module& module, const Profile& data) {
   FactText facts;
   facts.add(module.type);
   for (const bool fact : {module.has_forward, module.calls_visible, module.inferred, module.compiled_region >= 0,
@@ -84,18 +84,18 @@ std::string facts_of_module(const Module& module, const ProfileData& data) {
   }
   facts.add(module.input_shapes);
   facts.add(module.output_shapes);
-  const auto unobserved = data.unobserved.find(module.path);
-  facts.add(unobserved == data.unobserved.end() ? 0 : unobserved->second);
+  const auto unobserved = data.counts.unobserved.find(module.path);
+  facts.add(unobserved == data.counts.unobserved.end() ? 0 : unobserved->second);
   return facts.take();
 }
 
 using Children = std::vector<std::vector<ModuleId>>;
 
-Children children_of(const ProfileData& data) {
+Children children_of(const Profile& data) {
   const auto exists = existing_rows(data);
-  Children children(data.modules.size());
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
-    const ModuleId parent = data.modules[id].parent;
+  Children children(data.tree.modules.size());
+  for (std::size_t id = 0; id < data.tree.modules.size(); ++id) {
+    const ModuleId parent = data.tree.modules[id].parent;
     if (parent >= 0 && exists[id]) children[index_of(parent)].push_back(static_cast<ModuleId>(id));
   }
   return children;
@@ -105,10 +105,10 @@ Children children_of(const ProfileData& data) {
 std::string_view stem_of(std::string_view name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
 // A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
-std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& children) {
-  std::vector<std::vector<std::string>> facts(data.modules.size());
-  for (const auto& bucket : data.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
-  for (const auto& time : data.times) {
+std::vector<std::size_t> subtree_kinds(const Profile& data, const Children& children) {
+  std::vector<std::vector<std::string>> facts(data.tree.modules.size());
+  for (const auto& bucket : data.counts.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
+  for (const auto& time : data.times->modules) {
     FactText text;
     text.add("time");
     text.add(static_cast<std::int64_t>(time.owner.phase));
@@ -116,23 +116,23 @@ std::vector<std::size_t> subtree_kinds(const ProfileData& data, const Children& 
       text.add(fact);
     facts[index_of(time.owner.module)].push_back(text.take());
   }
-  for (const auto& counters : data.module_counters) {
+  for (const auto& counters : data.device->counters.modules) {
     FactText text;
     text.add("counters");
     text.add(static_cast<std::int64_t>(counters.owner.phase));
     facts[index_of(counters.owner.module)].push_back(text.take());
   }
   std::map<std::string, std::size_t> known;
-  std::vector<std::size_t> kinds(data.modules.size());
-  for (std::size_t id = data.modules.size(); id-- > 0;) {  // children before parents
+  std::vector<std::size_t> kinds(data.tree.modules.size());
+  for (std::size_t id = data.tree.modules.size(); id-- > 0;) {  // children before parents
     std::ranges::sort(facts[id]);
     FactText text;
-    text.add(facts_of_module(data.modules[id], data));
+    text.add(facts_of_module(data.tree.modules[id], data));
     for (const auto& fact : facts[id]) text.add(fact);
     text.add("below");
     for (const ModuleId child : children[id]) {
       // Names of traces have the number of the instance, which each has for itself.
-      text.add(!data.imported ? own_name(data, child) : stem_of(own_name(data, child)));
+      text.add(!data.origin.imported ? own_name(data, child) : stem_of(own_name(data, child)));
       text.add(static_cast<std::int64_t>(kinds[index_of(child)]));
     }
     kinds[id] = known.try_emplace(text.take(), known.size()).first->second;
@@ -158,7 +158,7 @@ std::optional<NumberedName> numbered(std::string_view name) {
   return result;
 }
 
-std::vector<EqualSiblings> groups_below(const ProfileData& data, ModuleId parent, const Children& children,
+std::vector<EqualSiblings> groups_below(const Profile& data, ModuleId parent, const Children& children,
                                         const std::vector<std::size_t>& kinds) {
   struct Open {
     EqualSiblings group;
@@ -186,15 +186,15 @@ std::vector<EqualSiblings> groups_below(const ProfileData& data, ModuleId parent
 
 }  // namespace
 
-std::string_view own_name(const ProfileData& data, ModuleId id) {
-  const std::string_view path = data.modules[index_of(id)].path;
-  const ModuleId parent = data.modules[index_of(id)].parent;
+std::string_view own_name(const Profile& data, ModuleId id) {
+  const std::string_view path = data.tree.modules[index_of(id)].path;
+  const ModuleId parent = data.tree.modules[index_of(id)].parent;
   if (parent < 0) return path;
-  const std::string& above = data.modules[index_of(parent)].path;
+  const std::string& above = data.tree.modules[index_of(parent)].path;
   return !above.empty() && path.starts_with(above + ".") ? path.substr(above.size() + 1) : path;
 }
 
-std::string name_of_group(const ProfileData& data, const EqualSiblings& group) {
+std::string name_of_group(const Profile& data, const EqualSiblings& group) {
   std::vector<std::pair<int, int>> ranges;
   for (const ModuleId id : group) {
     const int number = numbered(own_name(data, id)).value().number;
@@ -218,13 +218,13 @@ std::string name_of_group(const ProfileData& data, const EqualSiblings& group) {
   return name;
 }
 
-FoldingPlan plan_folding(const ProfileData& data) {
+FoldingPlan plan_folding(const Profile& data) {
   const Children children = children_of(data);
   const auto kinds = subtree_kinds(data, children);
   FoldingPlan plan;
-  plan.into.resize(data.modules.size());
+  plan.into.resize(data.tree.modules.size());
   std::iota(plan.into.begin(), plan.into.end(), ModuleId{0});
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+  for (std::size_t id = 0; id < data.tree.modules.size(); ++id) {
     const auto parent = static_cast<ModuleId>(id);
     if (plan.into[id] != parent) continue;
     for (auto& group : groups_below(data, parent, children, kinds)) {
@@ -370,21 +370,21 @@ void look_at_times(const std::vector<const RooflineRow*>& members, Siblings& gro
 
 }  // namespace
 
-Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
-  const ProfileData& data = *profile;
+Folding fold_siblings(const std::shared_ptr<const Profile>& profile) {
+  const Profile& data = *profile;
   const FoldingPlan plan = plan_folding(data);
   Folding folding{profile, {}};
   if (plan.groups.empty()) {
-    for (std::size_t id = 0; id < data.modules.size(); ++id)
+    for (std::size_t id = 0; id < data.tree.modules.size(); ++id)
       folding.modules.push_back({{static_cast<ModuleId>(id)}, 1});
     return folding;
   }
-  const auto folded_data = std::make_shared<ProfileData>(data);
+  const auto folded_data = std::make_shared<Profile>(data);
   folding.data = folded_data;
-  auto& modules = folded_data->modules;
+  auto& modules = folded_data->tree.modules;
   modules.clear();
-  std::vector<ModuleId> new_ids(data.modules.size());
-  for (std::size_t id = 0; id < data.modules.size(); ++id) {
+  std::vector<ModuleId> new_ids(data.tree.modules.size());
+  for (std::size_t id = 0; id < data.tree.modules.size(); ++id) {
     const auto old = static_cast<ModuleId>(id);
     if (plan.into[id] != old) {  // those that others are folded into come first
       new_ids[id] = new_ids[index_of(plan.into[id])];
@@ -392,7 +392,7 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
       continue;
     }
     new_ids[id] = static_cast<ModuleId>(modules.size());
-    Module& module = modules.emplace_back(data.modules[id]);
+    Module& module = modules.emplace_back(data.tree.modules[id]);
     FoldedModule& folded = folding.modules.emplace_back(FoldedModule{{old}, 1});
     const auto place = [&](ModuleId& other) {
       if (other >= 0) other = new_ids[index_of(other)];
@@ -412,24 +412,29 @@ Folding fold_siblings(const std::shared_ptr<const ProfileData>& profile) {
     if (module.compiled_region >= 0) module.compiled_region = new_ids[index_of(module.compiled_region)];
   }
   renumber_modules(*folded_data, new_ids);
-  for (auto& kernel : folded_data->compiled_kernels) kernel.parts = added_up(kernel.parts);
-  folded_data->device_times = added_up(folded_data->device_times);
-  folded_data->alive_at_peak = added_up(folded_data->alive_at_peak);
+  if (folded_data->times) {
+    for (auto& kernel : folded_data->times.make().compiled_kernels) kernel.parts = added_up(kernel.parts);
+  }
+  if (folded_data->device) {
+    auto& timeline = folded_data->device.make().timeline;
+    timeline.modules = added_up(timeline.modules);
+  }
+  folded_data->counts.memory.alive = added_up(folded_data->counts.memory.alive);
   // Medians over ranks do not add up: add_mean_over_ranks has those of equal siblings.
-  if (auto* merged = std::get_if<MergedRanks>(&folded_data->kind)) merged->modules.clear();
+  if (auto* merged = std::get_if<MergedRanks>(&folded_data->origin.kind)) merged->modules.clear();
   return folding;
 }
 
 std::map<std::string_view, std::int64_t> members_by_path(const Folding& folding) {
   std::map<std::string_view, std::int64_t> members;
   for (std::size_t id = 0; id < folding.modules.size(); ++id)
-    members.try_emplace(folding.data->modules[id].path, std::ssize(folding.modules[id].members));
+    members.try_emplace(folding.data->tree.modules[id].path, std::ssize(folding.modules[id].members));
   return members;
 }
 
-std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
-                                   const ProfileData& data, const std::vector<RooflineRow>& rows) {
-  std::vector<std::size_t> row_of(data.modules.size());
+std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums, const Profile& data,
+                                   const std::vector<RooflineRow>& rows) {
+  std::vector<std::size_t> row_of(data.tree.modules.size());
   const auto ids = row_modules(data);
   for (std::size_t i = 0; i < ids.size(); ++i) row_of[index_of(ids[i])] = i;
   const auto members_of = [&](ModuleId id) { return std::ssize(folding.modules[index_of(id)].members); };
@@ -449,7 +454,7 @@ std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<Roo
       continue;
     }
     line.mean = sum;
-    const ModuleId region = folding.data->modules[index_of(id)].compiled_region;
+    const ModuleId region = folding.data->tree.modules[index_of(id)].compiled_region;
     take_mean(line.mean, members_of(id), region < 0 ? 1 : members_of(region));
   }
   return folded;

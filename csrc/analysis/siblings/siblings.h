@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -27,13 +27,13 @@ struct FoldingPlan {
 // which the same is known; times may differ. Their names must be numbered alike ("0", "1"; "conv1", "conv2"): other
 // names say what a module is for. Modules without others below them must follow each other, since they are the steps
 // of something; of blocks others may lie between.
-FoldingPlan plan_folding(const ProfileData& data);
+FoldingPlan plan_folding(const Profile& data);
 
 // The last part of a module's path, as its parent has it.
-std::string_view own_name(const ProfileData& data, ModuleId id);
+std::string_view own_name(const Profile& data, ModuleId id);
 
 // "0-3, 5"; of more than three pieces the first two and the last: "0, 2, ..., 78".
-std::string name_of_group(const ProfileData& data, const EqualSiblings& group);
+std::string name_of_group(const Profile& data, const EqualSiblings& group);
 
 // ---- Equal siblings as one: the layers of a transformer, the experts of a layer.
 
@@ -46,11 +46,11 @@ struct FoldedModule {
 // A profile in which equal siblings, subtree by subtree, are one module that did what all of them did. Every sum over
 // it is a sum over all members, and so is what csrc/analysis derives from it.
 struct Folding {
-  std::shared_ptr<const ProfileData> data;  // the profile itself where nothing was folded
-  std::vector<FoldedModule> modules;        // by id
+  std::shared_ptr<const Profile> data;  // the profile itself where nothing was folded
+  std::vector<FoldedModule> modules;    // by id
 };
 
-Folding fold_siblings(const std::shared_ptr<const ProfileData>& data);
+Folding fold_siblings(const std::shared_ptr<const Profile>& data);
 
 // Returns how many modules the one of each path represents.
 std::map<std::string_view, std::int64_t> members_by_path(const Folding& folding);
@@ -65,8 +65,8 @@ struct FoldedRow {
 
 // Returns the rows in the order of join_rows. `sums` are the rows of the folded profile, `rows` those of `data`; a row
 // that nothing is folded into stays unchanged.
-std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums,
-                                   const ProfileData& data, const std::vector<RooflineRow>& rows);
+std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums, const Profile& data,
+                                   const std::vector<RooflineRow>& rows);
 
 // The groups, in tree order.
 std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const std::vector<FoldedRow>& folded);

@@ -17,7 +17,7 @@
 
 namespace roofprof {
 
-Analysis::Analysis(std::shared_ptr<const ProfileData> data) : data_(std::move(data)) {
+Analysis::Analysis(std::shared_ptr<const Profile> data) : data_(std::move(data)) {
   if (!data_) throw std::invalid_argument("a report needs profile data");
   check_consistent(*data_);
 }
@@ -75,7 +75,7 @@ const Analysis::Folds& Analysis::folds() const {
 
 Analysis::Folds Analysis::derive_folds() const {
   const Folding folding = fold_siblings(data_);
-  const ProfileData& folded = *folding.data;
+  const Profile& folded = *folding.data;
   const auto sums = folding.data == data_ ? rows() : join_rows(folded);
   const auto ops = ops_in_modules(folded, sums, total());
 

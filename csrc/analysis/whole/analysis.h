@@ -10,7 +10,7 @@
 #include "analysis/ranks/rank_figures.h"
 #include "analysis/siblings/siblings.h"
 #include "analysis/whole/kept.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -24,9 +24,10 @@ struct Hotspot {
 class Analysis {
  public:
   // Throws std::invalid_argument where the data contradicts itself (check_consistent).
-  explicit Analysis(std::shared_ptr<const ProfileData> data);
+  explicit Analysis(std::shared_ptr<const Profile> data);
 
-  const ProfileData& data() const { return *data_; }
+  const Profile& data() const { return *data_; }
+  const std::shared_ptr<const Profile>& shared_data() const { return data_; }
 
   // A row for each module, parents before children, with its times over ranks and its communication.
   const std::vector<RooflineRow>& rows() const { return tree().rows; }
@@ -74,7 +75,7 @@ class Analysis {
   const Folds& folds() const;
   Folds derive_folds() const;
 
-  std::shared_ptr<const ProfileData> data_;
+  std::shared_ptr<const Profile> data_;
   Kept<Tree> tree_;
   Kept<std::vector<std::int64_t>> parents_;
   Kept<std::vector<KernelRow>> kernels_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,11 +64,21 @@ inline constexpr bool is_list_of_structs = false;
 template <HasMembers Item>
 inline constexpr bool is_list_of_structs<std::vector<Item>> = true;
 
-// A key that says of which kind a profile is.
+// A key that says where a profile's figures come from.
 template <class Value>
 concept HasText = requires(const Value& key) { key.set(key.text()); };
 template <class Value>
 concept HasKind = requires(const Value& key) { key.set(*key.get()); };
+template <class Value>
+concept HasFlag = requires(const Value& key) {
+  { key.there() } -> std::same_as<bool>;
+};
+// A member of a part that a profile may lack.
+template <class Value>
+concept IsInMaybe = requires { typename Value::Value; };
+// A report in a report: it has what its own is made of, without what follows from that.
+template <class Value>
+concept IsKept = std::same_as<Value, std::shared_ptr<const Profile>>;
 
 template <class Struct>
 std::vector<std::string> member_names() {
@@ -134,6 +145,13 @@ void write_value(JsonWriter& json, const Value& value) {
     value.others ? json.write_null() : json.write(value.tensors);
   } else if constexpr (std::same_as<Value, std::vector<Shape>>) {
     json.write(value);
+  } else if constexpr (HasFlag<Value>) {
+    json.write(value.there());
+  } else if constexpr (IsKept<Value>) {
+    json.begin_object();
+    json.member("schema_version", kReportSchemaVersion);
+    write_members(json, *value);
+    json.end_object();
   } else if constexpr (std::is_enum_v<Value>) {
     json.write(names_of_enum<Value>.at(static_cast<std::size_t>(value)));
   } else if constexpr (std::same_as<Value, Environment>) {
@@ -235,6 +253,9 @@ void read_kind(JsonReader& json, Key& to) {
       json.refuse("is in words, as an earlier roofprof wrote it: predict again");
     }
   }
+  if constexpr (std::same_as<decltype(kind), MergedRanks>) {
+    if (json.path() != "merged") json.refuse("is in the report of one rank");
+  }
   read_members(json, kind);
   if constexpr (std::same_as<decltype(kind), MergedRanks>) {
     if (kind.ranks.empty()) return;
@@ -283,6 +304,17 @@ void read_value(JsonReader& json, Value& to) {
     read_kind(json, to);
   } else if constexpr (std::same_as<Value, OpShapes>) {
     read_op_shapes(json, to);
+  } else if constexpr (IsInMaybe<Value>) {
+    typename Value::Value value{};
+    read_value(json, value);
+    to.set(std::move(value));
+  } else if constexpr (HasFlag<Value>) {
+    to.set(json.boolean());
+  } else if constexpr (IsKept<Value>) {
+    if (json.is_text()) json.refuse("is a text, as an earlier roofprof wrote it: merge again");
+    auto profile = std::make_shared<Profile>();
+    read_value(json, *profile);
+    to = std::move(profile);
   } else if constexpr (std::is_enum_v<Value>) {
     const std::string name = json.text();
     const std::size_t found = index_in(names_of_enum<Value>, name);

@@ -25,7 +25,7 @@
 
 namespace roofprof {
 
-struct ProfileData;
+struct Profile;
 class Analysis;
 
 // An op without a known cost, and how much that hides.
@@ -93,8 +93,8 @@ struct TableOptions {
 
 class Report;
 
-// Makes a report; for use inside roofprof (core/profile_data.h, not installed).
-[[nodiscard]] Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
+// Makes a report; for use inside roofprof (core/profile.h, not installed).
+[[nodiscard]] Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
 
 // A report from a profiler or from a file. It needs neither the profiler nor the model any more. Copies share what they
 // hold, and a report that was moved from is still the same report. Functions of a temporary report return by value:
@@ -194,8 +194,8 @@ class Report {
   [[nodiscard]] std::vector<std::int64_t> bare_times_ns() const&& { return std::as_const(*this).bare_times_ns(); }
   [[nodiscard]] std::vector<std::chrono::nanoseconds> run_times() const;
   [[nodiscard]] std::vector<std::chrono::nanoseconds> bare_times() const;
-  // The data that the report was made from (core/profile_data.h, not installed).
-  [[nodiscard]] const ProfileData& data() const;
+  // The data that the report was made from (core/profile.h, not installed).
+  [[nodiscard]] const Profile& data() const;
   // The figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
   [[nodiscard]] const Analysis& analysis() const { return *analysis_; }
 
@@ -232,8 +232,8 @@ class Report {
   [[nodiscard]] static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:
-  friend Report make_report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
-  Report(std::shared_ptr<const ProfileData> data, std::optional<std::int64_t> depth);
+  friend Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
+  Report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
 
   std::shared_ptr<const Analysis> analysis_;  // copies of a report share it
   std::optional<std::int64_t> depth_;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof {
 
@@ -12,6 +12,6 @@ namespace roofprof {
 // if the latter have more than a twentieth of the bytes in the model, nor if `counted` has the same ops of other shapes
 // in their place, nor if the trace has a backward, which no counted call has. Returns what `counted` lacks, or why
 // nothing is given, as a sentence; empty: every op has its own.
-std::string take_crossings(ProfileData& data, const ProfileData& counted);
+std::string take_crossings(Profile& data, const Profile& counted);
 
 }  // namespace roofprof

@@ -20,14 +20,71 @@ namespace roofprof {
 
 namespace {
 
+// Divides what was summed over steps, part by part.
 class Divider {
  public:
   explicit Divider(std::int64_t steps) : steps_(steps) {}
+
+  void divide(RunInfo& run) {
+    for (auto& tokens : run.token_calls) {
+      for (auto* sum : {&tokens.calls, &tokens.sequences, &tokens.tokens}) count(*sum);
+    }
+    time(run.runs.total_ns);
+    run.runs.steps = 0;  // it is of one
+    run.runs.step_ns.clear();
+    run.runs.after_steps.reset();
+  }
+  void divide(Tree& tree) {
+    for (auto& region : tree.regions) {
+      count(region.calls);
+      time(region.wall_ns);
+    }
+  }
+  void divide(Counts& counts) {
+    for (auto& op : counts.ops) {
+      count(op.calls);
+      work(op.work);
+      if (op.time_ns) time(*op.time_ns);
+      count(op.link_bytes);
+    }
+  }
+  void divide(Times& times) {
+    for (auto& module : times.modules) {
+      count(module.calls);
+      time(module.self_ns);
+      time(module.host_self_ns);
+    }
+  }
+  void divide(DeviceWork& device) {
+    for (auto& kernel : device.kernels) divide(kernel);
+    auto& timeline = device.timeline;
+    for (auto& module : timeline.modules) {
+      for (auto* sum : {&module.busy_ns, &module.idle_ns, &module.self_busy_ns}) time(*sum);
+    }
+    for (auto* sum : {&timeline.busy_ns, &timeline.idle_before_ns, &timeline.idle_after_ns}) time(*sum);
+  }
+  void divide(CollectiveData& comms) {
+    for (auto& collective : comms.collectives) {
+      for (auto* calls : {&collective.calls, &collective.timed_calls}) count(*calls);
+      for (auto* sum : {&collective.time_ns, &collective.exposed_ns}) time(*sum);
+    }
+    for (auto& part : comms.exposed_in) time(part.exposed_ns);
+    for (auto* sum : {&comms.time_ns, &comms.exposed_ns}) {
+      if (*sum) time(**sum);
+    }
+    comms.calls.clear();  // there are no calls of a mean
+  }
+  bool uneven() const { return uneven_; }
+
+ private:
   void count(std::int64_t& sum) {
     uneven_ = uneven_ || sum % steps_ != 0;
     sum /= steps_;
   }
   void time(std::int64_t& sum) const { sum /= steps_; }
+  void time(std::vector<std::int64_t>& runs) const {
+    for (auto& run : runs) time(run);
+  }
   void work(Work& work) {
     for (auto* sum : {&work.macs, &work.causal_macs, &work.read_bytes, &work.write_bytes, &work.updated_bytes,
                       &work.input_elements, &work.output_elements}) {
@@ -35,69 +92,37 @@ class Divider {
     }
     for (auto& sum : work.operations) count(sum);
   }
-  bool uneven() const { return uneven_; }
+  void divide(KernelBucket& kernel) {
+    // A sum of some launches alone stays unknown, whatever their number rounds to.
+    const bool all_counted = kernel.counted == kernel.instances;
+    const auto launches = static_cast<double>(kernel.instances);
+    count(kernel.instances);
+    kernel.counted = all_counted ? kernel.instances : 0;
+    for (auto& value : kernel.counters) {
+      if (!all_counted) value.reset();
+      if (value) *value *= static_cast<double>(kernel.instances) / launches;
+    }
+    time(kernel.total_ns);
+    count(kernel.bytes);
+  }
 
- private:
   std::int64_t steps_;
   bool uneven_ = false;
 };
 
 }  // namespace
 
-ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
-  Divider divide(steps);
-  for (auto& op : data.ops) {
-    divide.count(op.calls);
-    divide.work(op.work);
-    if (op.time_ns) divide.time(*op.time_ns);
-    divide.count(op.link_bytes);
-  }
-  for (auto& time : data.times) {
-    divide.count(time.calls);
-    for (auto* runs : {&time.self_ns, &time.host_self_ns}) {
-      for (auto& run : *runs) divide.time(run);
-    }
-  }
-  for (auto& region : data.regions) {
-    divide.count(region.calls);
-    for (auto& run : region.wall_ns) divide.time(run);
-  }
-  for (auto& kernel : data.kernels) {
-    // A sum of some launches alone stays unknown, whatever their number rounds to.
-    const bool all_counted = kernel.counted == kernel.instances;
-    const auto launches = static_cast<double>(kernel.instances);
-    divide.count(kernel.instances);
-    kernel.counted = all_counted ? kernel.instances : 0;
-    for (auto& value : kernel.counters) {
-      if (!all_counted) value.reset();
-      if (value) *value *= static_cast<double>(kernel.instances) / launches;
-    }
-    divide.time(kernel.total_ns);
-    divide.count(kernel.bytes);
-  }
-  set_counted_bytes(data);
-  for (auto& device : data.device_times) {
-    for (auto* sum : {&device.busy_ns, &device.idle_ns, &device.self_busy_ns}) divide.time(*sum);
-  }
-  for (auto& tokens : data.token_calls) {
-    for (auto* sum : {&tokens.calls, &tokens.sequences, &tokens.tokens}) divide.count(*sum);
-  }
-  for (auto* sum : {&data.busy_ns, &data.idle_before_ns, &data.idle_after_ns}) divide.time(*sum);
-  for (auto& collective : data.collectives.collectives) {
-    for (auto* calls : {&collective.calls, &collective.timed_calls}) divide.count(*calls);
-    for (auto* time : {&collective.time_ns, &collective.exposed_ns}) divide.time(*time);
-  }
-  for (auto& part : data.collectives.exposed_in) divide.time(part.exposed_ns);
-  for (auto* time : {&data.collectives.time_ns, &data.collectives.exposed_ns}) {
-    if (*time) divide.time(**time);
-  }
-  data.collectives.calls.clear();  // there are no calls of a mean
-  for (auto& run : data.runs.total_ns) divide.time(run);
-  data.runs.steps = 0;  // it is of one
-  data.runs.step_ns.clear();
-  data.runs.after_steps.reset();
-  data.imported->source += ", the mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
-  if (divide.uneven()) {
+Profile mean_of_steps(Profile data, std::int64_t steps) {
+  Divider divider(steps);
+  divider.divide(data.run);
+  divider.divide(data.tree);
+  divider.divide(data.counts);
+  if (data.times) divider.divide(data.times.make());
+  if (data.device) divider.divide(data.device.make());
+  if (data.comms) divider.divide(data.comms.make());
+  if (data.device) set_counted_bytes(data.counts, *data.device);
+  data.origin.imported->source += ", the mean of " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
+  if (divider.uneven()) {
     add_note(data.notes, "steps-differ",
              "the steps did different work: counts of what some of them did are rounded down to whole calls of a step");
   }
@@ -107,14 +132,6 @@ ProfileData mean_of_steps(ProfileData data, std::int64_t steps) {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-
-// Returns the name of the device that most kernels ran on; empty if the trace does not say.
-std::string device_name(const Environment& environment) {
-  for (const auto& [key, value] : environment) {
-    if (key == "gpu_device") return std::get<std::string>(value);
-  }
-  return "";
-}
 
 bool are_of_gpu(const Ceilings& roofs) {
   return roofs.facts != CardFacts{} || roofs.device.find(", cuda:") != std::string::npos;  // published, or measured
@@ -126,7 +143,7 @@ void note_other_device(RunRecord& observed, const Ceilings& roofs, const std::st
                        const std::string& source) {
   if (!are_of_gpu(roofs)) return;
   std::string recorded;
-  if (observed.device == "cpu") {
+  if (observed.run.device == "cpu") {
     recorded = "a CPU";
   } else if (!device.empty() && roofs.device.find(device) == std::string::npos) {
     const auto published = published_for_driver_name(device);
@@ -141,16 +158,16 @@ void note_other_device(RunRecord& observed, const Ceilings& roofs, const std::st
 // Gives the record roofs: those given, else the published ones of the device that its environment names; where there
 // are none, a note says so. `source`: what does not name it, "the trace".
 void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source) {
-  const auto device = device_name(observed.environment);
+  const auto device = facts_in(observed.run.environment).gpu;
   if (roofs) {
-    observed.ceilings = *roofs;
+    observed.roofs = *roofs;
     note_other_device(observed, *roofs, device, source);
   } else if (auto known = device.empty() ? std::nullopt : published_for_driver_name(device)) {
-    observed.ceilings = std::move(*known);
+    observed.roofs = std::move(*known);
   } else {
-    const std::string what = observed.device == "cpu" ? source + " is of a CPU, of which nobody publishes roofs"
-                             : device.empty()         ? source + " does not name its device"
-                                                      : "no roofs are published of " + device;
+    const std::string what = observed.run.device == "cpu" ? source + " is of a CPU, of which nobody publishes roofs"
+                             : device.empty()             ? source + " does not name its device"
+                                                          : "no roofs are published of " + device;
     add_note(observed.notes, "no-roof",
              what +
                  ": give a card that is like it (--device), or roofs that were measured there (roofprof ceilings "
@@ -161,8 +178,8 @@ void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const
 std::vector<std::string> ranges_of(const RunRecord& observed, const KernelRecord& record) {
   std::vector<std::string> names;
   auto range = observed.launches[owner_of_launch(record.launch)].key.owner.region;
-  for (; range != kNoRegion; range = observed.region_paths[static_cast<std::size_t>(range) - 1].parent) {
-    names.push_back(observed.region_paths[static_cast<std::size_t>(range) - 1].name);
+  for (; range != kNoRegion; range = observed.tree.regions[static_cast<std::size_t>(range) - 1].parent) {
+    names.push_back(observed.tree.regions[static_cast<std::size_t>(range) - 1].name);
   }
   std::ranges::reverse(names);
   return names;
@@ -175,14 +192,14 @@ void add_counters(RunRecord& observed, const CountKernels& count) {
   const auto launches = launches_of(*trace, {});
   std::vector<TracedKernel> kernels;
   std::uint32_t number = 0;
-  for (const auto* launch : counted_kernels(launches, observed.device)) {
+  for (const auto* launch : counted_kernels(launches, observed.run.device)) {
     const auto& record = *launch->record;
     number = record.device;
     kernels.push_back(
         {trace->names[record.name], record.grid, record.block, ranges_of(observed, record), launch->duration_ns()});
   }
   auto& device = *observed.on_device;
-  auto [counters, capability] = count(kernels, number, device.compute_capability, observed.runs.steps);
+  auto [counters, capability] = count(kernels, number, device.compute_capability, observed.run.runs.steps);
   device.counters = std::move(counters);
   if (device.compute_capability.empty()) device.compute_capability = std::move(capability);
 }
@@ -194,27 +211,26 @@ Report import_trace(kineto::Trace trace, ImportOptions options) {
   auto observed =
       kineto::trace_record(std::move(trace), costs, options.steps, options.model, std::move(options.captures));
   if (options.alone) {
-    observed.model = observed.modules.front().type = "kernels";
+    observed.run.model = observed.tree.modules.front().type = "kernels";
     observed.notes.clear();  // of what such a trace lacks
   }
   give_roofs(observed, options.roofs, options.alone ? "ncu's table" : "the trace");
   if (options.counters) add_counters(observed, options.counters);
-  const auto count = observed.runs.steps;
+  const auto count = observed.run.runs.steps;
   auto data = join(std::move(observed));
-  if (options.alone) {
-    data.device_times.clear();
-    data.busy_ns = data.idle_before_ns = data.idle_after_ns = 0;
-    data.idle_basis = IdleBasis::unsettled;
-    data.unattributed_kernels = 0;  // nobody expects a module of these
-    for (auto& kernel : data.kernels) kernel.attributed = true;
+  if (options.alone && data.device) {
+    auto& device = data.device.make();
+    device.timeline = {};
+    device.unattributed_kernels = 0;  // nobody expects a module of these
+    for (auto& kernel : device.kernels) kernel.attributed = true;
   }
   if (options.mean && count > 0) data = mean_of_steps(std::move(data), count);
-  const bool has_models_rows = data.modules[index_of(kModel)].params_known;
+  const bool has_models_rows = data.tree.modules[index_of(kModel)].params_known;
   if (options.counted != nullptr && has_models_rows) {
     if (auto text = take_crossings(data, *options.counted); !text.empty())
       add_note(data.notes, "fused-not-known", std::move(text));
   }
-  return make_report(std::make_shared<const ProfileData>(std::move(data)), {});
+  return make_report(std::make_shared<const Profile>(std::move(data)), {});
 }
 
 Report Report::from_trace(const std::string& path, const std::optional<Ceilings>& roofs) {

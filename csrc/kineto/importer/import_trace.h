@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/device_data.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "kineto/trace_reader.h"
 #include "kineto/trace_record.h"
 #include "roofprof/ceilings.h"
@@ -20,7 +20,7 @@ namespace roofprof {
 
 // Returns the profile of one step, from that of `steps` steps (1 or more): every sum is divided by their number. If the
 // steps did different work, counts are rounded down, and a note says so.
-ProfileData mean_of_steps(ProfileData data, std::int64_t steps);
+Profile mean_of_steps(Profile data, std::int64_t steps);
 
 // A kernel that the traced program launched.
 struct TracedKernel {
@@ -42,7 +42,7 @@ struct ImportOptions {
   std::optional<kineto::StepRange> steps = {};  // empty: everything that was recorded, in steps and outside
   bool mean = false;                            // the report is the mean of the steps, not their sum
   const kineto::CalledModel* model = nullptr;   // null: not known
-  const ProfileData* counted = nullptr;         // a call of the model
+  const Profile* counted = nullptr;             // a call of the model
   std::vector<kineto::Capture> captures = {};   // of the graphs that were replayed
   CountKernels counters = {};                   // of Nsight Compute; empty: nothing was counted
   bool alone = false;  // the trace was made of what was counted: its kernels ran one by one, nobody knows when

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "core/run_record.h"
 
 namespace roofprof::observe {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::observe {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/operators/op_info.h"
 
 namespace roofprof::observe {

@@ -15,7 +15,7 @@
 
 #include "core/collective_kinds.h"
 #include "core/forks.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/operators/known_address.h"
 #include "observe/operators/tensor_format.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::observe {
 

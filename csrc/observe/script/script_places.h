@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "observe/modules/module_index.h"
 
 namespace roofprof::observe {

@@ -15,7 +15,7 @@
 #include "analysis/whole/analysis.h"
 #include "core/note_codes.h"
 #include "core/phrases.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "python/report/bindings.h"
 #include "report/tables.h"
 #include "roofprof/report.h"
@@ -162,11 +162,15 @@ void bind_ranks(py::module_& module) {
              const std::optional<ClockOffset>& clock) { return self.add(report.data(), name, rank, host, clock); },
           py::arg("report"), py::arg("name"), py::arg("rank") = -1, py::arg("host") = "", py::arg("clock") = py::none())
       .def("typical_ranks", &RankMerger::typical_ranks)
-      .def("keep", &RankMerger::keep, py::arg("rank"), py::arg("json"))
+      .def(
+          "keep",
+          [](RankMerger& self, std::int64_t rank, const Report& report) {
+            self.keep(rank, report.analysis().shared_data());
+          },
+          py::arg("rank"), py::arg("report"))
       .def("note_assumed", &RankMerger::note_assumed, py::arg("text"))
       .def("expect", &RankMerger::expect, py::arg("world_size"))
-      .def("finish",
-           [](RankMerger& self) { return make_report(std::make_shared<const ProfileData>(self.finish()), {}); });
+      .def("finish", [](RankMerger& self) { return make_report(std::make_shared<const Profile>(self.finish()), {}); });
 }
 
 void bind_findings(py::module_& module) {
@@ -216,20 +220,20 @@ AnyDict event_columns_of(const std::vector<Row>& rows) {
 // "device" are lists by column; "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are names.
 std::optional<AnyDict> events_of(const Report& report) {
   const auto& data = report.data();
-  if (!data.events.kept) return std::nullopt;
+  if (!data.times->events.kept) return std::nullopt;
   py::list modules;
-  for (const auto& module : data.modules) modules.append(py::make_tuple(module.path, module.type, module.parent));
+  for (const auto& module : data.tree.modules) modules.append(py::make_tuple(module.path, module.type, module.parent));
   py::list regions;
-  for (const auto& region : data.regions) regions.append(region.name);
+  for (const auto& region : data.tree.regions) regions.append(region.name);
   py::list ops;
-  for (const auto& op : data.ops) {
+  for (const auto& op : data.counts.ops) {
     ops.append(py::make_tuple(shapes_text(op.shapes), std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
   }
   AnyDict events;
-  events["names"] = data.events.names;
-  events["host"] = event_columns_of(data.events.host);
-  events["device"] = event_columns_of(data.events.device);
-  events["left_out"] = data.events.left_out;
+  events["names"] = data.times->events.names;
+  events["host"] = event_columns_of(data.times->events.host);
+  events["device"] = event_columns_of(data.times->events.device);
+  events["left_out"] = data.times->events.left_out;
   events["modules"] = modules;
   events["regions"] = regions;
   events["ops"] = ops;
@@ -256,8 +260,8 @@ void bind_report(py::module_& module) {
   // A call that did nothing has a report, too: its tables refuse the same arguments as those of every report.
   report
       .def(py::init([] {
-        auto data = std::make_shared<ProfileData>();
-        data->modules.resize(static_cast<std::size_t>(kOptimizer) + 1);
+        auto data = std::make_shared<Profile>();
+        data->tree.modules.resize(static_cast<std::size_t>(kOptimizer) + 1);
         return make_report(std::move(data), {});
       }))
       .def_property_readonly("rows", kept(&Report::rows))
@@ -288,15 +292,17 @@ void bind_report(py::module_& module) {
       .def_property_readonly("step_statistics", &Report::step_statistics)
       .def_property_readonly("within_region",
                              [](const Report& self) {
-                               const auto& part = self.data().part;
+                               const auto& part = self.data().origin.part;
                                return part ? part->region : "";
                              })
       .def_property_readonly("coverage", kept(&Report::coverage))
       .def_property_readonly("ceilings", kept(&Report::ceilings))
       .def_property_readonly("environment", [](const Report& self) { return facts_of(self.environment()); })
-      .def_property_readonly("model", [](const Report& self) { return self.data().model; })
-      .def_property_readonly("device", [](const Report& self) { return self.data().device; })
-      .def_property_readonly("scope", [](const Report& self) { return self.data().mode; })
+      .def_property_readonly("model", [](const Report& self) { return self.data().run.model; })
+      .def_property_readonly("device", [](const Report& self) { return self.data().run.device; })
+      .def_property_readonly(
+          "scope",
+          [](const Report& self) { return std::string(kModeNames.at(static_cast<std::size_t>(self.data().run.mode))); })
       .def_property_readonly("partial", &Report::partial)
       .def_property_readonly("collectives", &Report::collectives)
       .def_property_readonly("ranks", kept(&Report::ranks))

@@ -4,7 +4,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::python {
 

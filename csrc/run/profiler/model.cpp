@@ -120,7 +120,7 @@ class ScriptModel : public Model {
     session.setup.model = module_._ivalue().get();
   }
   void describe(RunRecord& observed) const override {
-    if (places_->called_from_around()) observed.modules[kModel].calls_visible = false;
+    if (places_->called_from_around()) observed.tree.modules[kModel].calls_visible = false;
     if (auto note = observe::frozen_note(module_, "")) observed.notes_on_model.push_back(std::move(*note));
   }
   std::unique_ptr<ScriptCall> script_call(ScriptArguments arguments, ScriptKeywords keywords) const override {
@@ -153,7 +153,7 @@ class PackageModel : public Model {
       tree.modules[kModel] = of_constants();
       return look;
     }
-    const auto& counted = counts_->data().modules;
+    const auto& counted = counts_->data().tree.modules;
     for (std::size_t id = 0; id < counted.size(); ++id) {
       auto module = counted[id];
       module.trainable_params = 0;
@@ -172,8 +172,8 @@ class PackageModel : public Model {
     auto& package = observed.packages.emplace_back();
     package.why_not = why_not_;
     if (counts_ == nullptr) return;
-    const auto& given = observed.modules[kModel].input_shapes;
-    const auto& counted = counts_->data().modules[kModel].input_shapes;
+    const auto& given = observed.tree.modules[kModel].input_shapes;
+    const auto& counted = counts_->data().tree.modules[kModel].input_shapes;
     if (given.empty() || given == counted) {
       package.counts = {counts_, &counts_->data()};
     } else {

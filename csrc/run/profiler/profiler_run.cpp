@@ -177,16 +177,16 @@ Report ProfilerState::last_report() {
              : "roofprof: nothing was profiled yet; call run(...) or open a Block first");
 }
 
-void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base) {
+void ProfilerRun::begin(Mode mode, const Reach& inputs, std::optional<ModuleId> base) {
   auto look = profiler_->model->look();
   auto session = std::make_shared<observe::Session>(look.tree.modules.size());
   for (const auto& row : look.tree.modules) session->setup.parents.push_back(row.parent);
   profiler_->model->attach(look, *session);
   object_ = look.tree.objects[kModel];
   observation_ = std::make_unique<Observation>();
-  observation_->observed.model = look.tree.modules[kModel].type;
-  observation_->observed.modules = std::move(look.tree.modules);
-  observation_->observed.bypass_sought = false;
+  observation_->observed.run.model = look.tree.modules[kModel].type;
+  observation_->observed.tree.modules = std::move(look.tree.modules);
+  observation_->observed.run.bypass_sought = false;
 
   const auto& options = profiler_->options;
   const auto tensors = tensors_of(look.reach.with(inputs));
@@ -199,7 +199,7 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
   const bool guess =
       any_meta && (std::ranges::all_of(tensors, is_meta) || std::ranges::any_of(tensors_of(inputs), is_meta));
   if (guess) std::swap(with_data, without);
-  run::RunSetting setting{.scope = scope,
+  run::RunSetting setting{.mode = mode,
                           .device = with_data.device,
                           .untimed = with_data.untimed,
                           .counters = options.counters,
@@ -217,7 +217,7 @@ void ProfilerRun::begin(const std::string& scope, const Reach& inputs, std::opti
 void ProfilerRun::calls(Call& call, Reach inputs, RunMode wish, const std::function<void(const Counted&)>& first) {
   const auto& options = profiler_->options;
   const bool timed = wish == RunMode::times && options.repeat != 0;
-  begin(timed ? "run" : "count", inputs);
+  begin(timed ? Mode::run : Mode::count, inputs);
   ModelTarget target(run(), object_, call, [&] { first(counted()); });
   if (timed) target.keep_state(*profiler_->model, std::move(inputs));
   try {
@@ -242,7 +242,7 @@ void ProfilerRun::block(const std::function<void()>& body, RunMode wish) {
 }
 
 void ProfilerRun::open_block(RunMode wish) {
-  begin(wish == RunMode::times ? "block" : "count", {}, kOutside);
+  begin(wish == RunMode::times ? Mode::block : Mode::count, {}, kOutside);
   hide_script_calls(counted());
   run().start_block();
 }
@@ -254,7 +254,7 @@ void ProfilerRun::close_block(bool raised) {
 
 void ProfilerRun::end() {
   if (!run().result().counting) return;
-  run().session()->shapes.write_to(observation_->observed.modules);
+  run().session()->shapes.write_to(observation_->observed.tree.modules);
   profiler_->model->describe(observation_->observed);
   const std::lock_guard lock(profiler_->mutex);
   profiler_->observed = std::move(observation_);

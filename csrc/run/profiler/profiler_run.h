@@ -97,11 +97,13 @@ class ProfilerRun {
 
  private:
   // `base` has the ops outside of all modules; without it they are not counted.
-  void begin(const std::string& scope, const Reach& inputs, std::optional<ModuleId> base = {});
+  void begin(Mode mode, const Reach& inputs, std::optional<ModuleId> base = {});
   // Hands the observation to the profiler, if the run has one.
   void end();
   run::ObservedRun& run() { return *observation_->run; }
-  Counted counted() { return {run().session(), object_, observation_->observed.modules, observation_->observed.notes}; }
+  Counted counted() {
+    return {run().session(), object_, observation_->observed.tree.modules, observation_->observed.notes};
+  }
 
   std::shared_ptr<ProfilerState> profiler_;
   const void* object_ = nullptr;  // the model

@@ -64,7 +64,7 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
             f"traces were recorded without torch.distributed, or do not say their ranks: {which} from {source}",
         )
     for rank in merger.typical_ranks():
-        merger.keep(rank, read(read_from[rank]).to_json())
+        merger.keep(rank, read(read_from[rank])._compiled)
     return Report(merger.finish())
 
 

@@ -286,12 +286,9 @@ class Report(WritesTraces, Predicts):
         """Return the own report of a rank; a merged report keeps those of the slowest and of the median rank.
 
         Raises IndexError for another rank, naming the two, and ValueError where the report that the file keeps of it
-        cannot be read.
+        contradicts itself.
         """
-        try:
-            return Report(self._compiled.report_of_rank(rank))
-        except RuntimeError as error:
-            raise ReportError(f"cannot read the report of rank {rank} that the merged one keeps: {error}") from None
+        return Report(self._compiled.report_of_rank(rank))
 
     # ---- printed
 

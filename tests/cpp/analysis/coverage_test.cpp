@@ -77,7 +77,7 @@ TEST(Coverage, WhatBypassedTheDispatcherIsNoUncostedOp) {
   ProfileBuilder builder;
   builder.op("NumpyFft", kModel, {}, 100, 2).costed = false;
   builder.op("mylib::fft", kModel, {}, 100, 1).costed = false;
-  builder.data.unobserved["NumpyFft"] = 2;
+  builder.data.counts.unobserved["NumpyFft"] = 2;
   const testing::Derived report = builder.derived();
   EXPECT_EQ(report.coverage().uncosted, (std::map<std::string, std::int64_t>{{"mylib::fft", 1}}));
   ASSERT_EQ(report.coverage().uncosted_ops.size(), 1U);
@@ -99,12 +99,12 @@ TEST(Coverage, ManyModulesOfAnUncostedOpAreCountedNotListed) {
 TEST(Coverage, ListsModulesThatHaveAForwardAndNeverRan) {
   ProfileBuilder builder;
   const ModuleId list = builder.module("list", "ModuleList");
-  builder.data.modules[static_cast<std::size_t>(list)].has_forward = false;
+  builder.data.tree.modules[static_cast<std::size_t>(list)].has_forward = false;
   const ModuleId dead = builder.module("list.0", "Linear", list);
-  builder.data.modules[static_cast<std::size_t>(dead)].params = 8;
+  builder.data.tree.modules[static_cast<std::size_t>(dead)].params = 8;
   const ModuleId ran = builder.module("list.1", "Linear", list);
   const ModuleId unseen = builder.module("unseen", "Scripted");
-  builder.data.modules[static_cast<std::size_t>(unseen)].calls_visible = false;
+  builder.data.tree.modules[static_cast<std::size_t>(unseen)].calls_visible = false;
   builder.time(kModel, {}, 1);
   builder.time(ran, {}, 2);
   EXPECT_EQ(builder.derived().coverage().uncalled_modules, std::vector<std::string>{"list.0"});
@@ -121,7 +121,7 @@ TEST(Coverage, WhatWasUsedInOtherWaysIsNotDead) {
   const ModuleId table = builder.module("table", "Table");
   const ModuleId head = builder.module("head", "Linear");
   builder.module("dropout", "Dropout");
-  const auto at = [&](ModuleId id) -> Module& { return builder.data.modules[index_of(id)]; };
+  const auto at = [&](ModuleId id) -> Module& { return builder.data.tree.modules[index_of(id)]; };
   for (const ModuleId id : {backbone, block, conv, stages, stage, projection, table, head}) at(id).params = 8;
   at(stages).forward_of_torch = at(projection).forward_of_torch = true;
   at(projection).parameters_read = at(table).parameters_read = true;
@@ -148,7 +148,7 @@ TEST(Coverage, ModulesWhoseParametersOthersUseAreNamed) {
   const ModuleId attention = builder.module("attention", "MultiheadAttention");
   const ModuleId of_torch = builder.module("attention.projection", "Linear", attention);
   const ModuleId called = builder.module("called", "Linear");
-  const auto at = [&](ModuleId id) -> Module& { return builder.data.modules[index_of(id)]; };
+  const auto at = [&](ModuleId id) -> Module& { return builder.data.tree.modules[index_of(id)]; };
   for (const ModuleId id : {used, table, tied, compiled, of_torch, called}) at(id).parameters_read = true;
   at(tied).parameters_tied = true;
   at(compiled).compiled_region = user;
@@ -171,7 +171,7 @@ TEST(Coverage, AnythingAboveItsRoofByMoreThanTheSpreadIsFlagged) {
   EXPECT_DOUBLE_EQ(*report.row("conv").percent_of_roof, 100.0 * 100'000 / 90'000);
   EXPECT_TRUE(any_note(report, {"aten::conv2d", "conv (125%)", "fp32", "5.0%"}));
 
-  builder.data.ops[0].time_ns = 95'300;
+  builder.data.counts.ops[0].time_ns = 95'300;
   EXPECT_TRUE(builder.derived().coverage().notes.empty());
 }
 
@@ -202,7 +202,7 @@ TEST(Coverage, NamesDtypesWithoutARoof) {
   builder.op("aten::add_", kModel, counter);
   EXPECT_TRUE(any_note(builder.derived(), {"no roof for fp64", "no lower bound"}));
   EXPECT_TRUE(any_note(builder.derived(), {"no roof for int64", "bytes alone"}));
-  builder.data.ceilings = {};
+  builder.data.roofs = {};
   EXPECT_TRUE(builder.derived().coverage().notes.empty());
 }
 
@@ -218,10 +218,10 @@ TEST(Coverage, SaturatedCountsAreSaidToBe) {
 TEST(Coverage, KeepsWhatTheObserverSaid) {
   ProfileBuilder builder;
   builder.data.notes = {make_note("timing-stopped", "a cache grew")};
-  builder.data.unobserved = {{"spconv", 3}};
-  builder.data.dropped_records = 2;
-  builder.data.unattributed_kernels = 1;
-  builder.data.partial = true;
+  builder.data.counts.unobserved = {{"spconv", 3}};
+  builder.data.device.make().dropped_records = 2;
+  builder.data.device.make().unattributed_kernels = 1;
+  builder.data.run.partial = true;
   const Coverage coverage = builder.derived().coverage();
   EXPECT_EQ(coverage.notes.front().text, "a cache grew");
   EXPECT_TRUE(any_note(builder.derived(), {"partial"}));

@@ -19,8 +19,8 @@ using testing::work_of;
 // A link at 1e10 B/s: 10 bytes take 1 ns. Memory is 10 times as fast.
 constexpr double kLinkBandwidth = 1e10;
 
-void add_link(ProfileData& data) {
-  data.ceilings.memory.push_back({std::string(kHostLink), kLinkBandwidth, 0, testing::given_roof()});
+void add_link(Profile& data) {
+  data.roofs.memory.push_back({std::string(kHostLink), kLinkBandwidth, 0, testing::given_roof()});
 }
 
 TEST(HostLink, CopiesAreHeldAgainstItAndNothingElseIs) {
@@ -66,7 +66,7 @@ TEST(HostLink, EitherDirectionAndEitherKindOfHostMemoryCrossesIt) {
   }
   builder.derived_of({run.run});
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    EXPECT_EQ(builder.data.ops[i].link_bytes, copies[i].crosses ? 1'000 : 0) << i;
+    EXPECT_EQ(builder.data.counts.ops[i].link_bytes, copies[i].crosses ? 1'000 : 0) << i;
   }
 }
 
@@ -137,11 +137,11 @@ TEST(DeviceFigures, WithoutCountersReuseDecidesTheLevel) {
 // 3.056 TB/s. 64.2e6 / 3.056e12 = 21.0 us, 119e6 / 3.056e12 = 38.9 us.
 TEST(DeviceFigures, TheMaxPoolOfAnH100) {
   DeviceProfileBuilder builder;
-  builder.data.ceilings.memory = {{"L2", 10.9e12, 52'428'800, testing::given_roof()},
-                                  {"DRAM", 3.056e12, 0, testing::given_roof()}};
+  builder.data.roofs.memory = {{"L2", 10.9e12, 52'428'800, testing::given_roof()},
+                               {"DRAM", 3.056e12, 0, testing::given_roof()}};
   const auto pool = builder.module("maxpool", "MaxPool2d");
   const auto op = builder.op_index("aten::max_pool2d", pool, work_of(0, 51'380'224, 12'845'056));
-  builder.data.ops[static_cast<std::size_t>(op)].reuse = {{51'380'224, 51'380'224, 12'845'056, 0}};
+  builder.data.counts.ops[static_cast<std::size_t>(op)].reuse = {{51'380'224, 51'380'224, 12'845'056, 0}};
   RunBuilder run;
   run.kernel("max_pool_forward_nhwc", run.owner(pool, "aten::max_pool2d", op), 0, 106'000);
   const testing::Derived report = builder.derived_of({run.run}, dram_counters({119'000'000}));
@@ -154,8 +154,8 @@ TEST(DeviceFigures, TheMaxPoolOfAnH100) {
 // 102,760,448 that it reads and writes in place, which the nominal 52.4 MB of L2 would hold.
 TEST(DeviceFigures, TheReluThatInductorGeneratedForAnH100) {
   DeviceProfileBuilder builder;
-  builder.data.ceilings.memory = {{"L2", 9.92e12, 26'214'400, testing::given_roof()},
-                                  {"DRAM", 3.35e12, 0, testing::given_roof()}};
+  builder.data.roofs.memory = {{"L2", 9.92e12, 26'214'400, testing::given_roof()},
+                               {"DRAM", 3.35e12, 0, testing::given_roof()}};
   const auto relu = builder.module("relu", "ReLU");
   auto work = work_of(0, 51'380'224, 51'380'224);
   work.updated_bytes = 51'380'224;
@@ -301,11 +301,11 @@ TEST(DramRatio, IsNoneToNextToNothing) {
 TEST(DramRatio, RangesOfModulesHaveCopiesToo) {
   KernelBesideCopies builder;
   builder.data = testing::with_runs(std::move(builder.data), {builder.run.run});
-  builder.data.counters = {{Counter::dram_bytes, {"metric"}, "metric", ""}};
-  builder.data.counter_ranges = CounterRanges::modules;
+  builder.data.device.make().counters.sources = {{Counter::dram_bytes, {"metric"}, "metric", ""}};
+  builder.data.device.make().counters.ranges = CounterRanges::modules;
   CounterValues values{};
   values[static_cast<std::size_t>(Counter::dram_bytes)] = 3'300;
-  builder.data.module_counters = {{{builder.data.kernels[0].owner.module}, values}};
+  builder.data.device.make().counters.modules = {{{builder.data.device.make().kernels[0].owner.module}, values}};
   const auto report = builder.derived();
   EXPECT_DOUBLE_EQ(report.row("stem").dram_bytes_ratio.value_or(0), 1);
   EXPECT_DOUBLE_EQ(report.row("stem").dram_bandwidth.value_or(0), 3'300 / 560e-9);
@@ -315,7 +315,7 @@ TEST(DeviceFigures, ACompiledRegionHasItsBytesAndNoRatioOfItsOwn) {
   DeviceProfileBuilder builder;
   const auto region = builder.module("net", "Compiled");
   const auto inside = builder.module("net.fc", "Linear", region);
-  builder.data.modules[static_cast<std::size_t>(inside)].compiled_region = region;
+  builder.data.tree.modules[static_cast<std::size_t>(inside)].compiled_region = region;
   builder.op_index("aten::linear", inside, work_of(1'000, 500));
   const auto op = builder.op_index(std::string(kCompiledRegion), region, {});
   RunBuilder run;
@@ -351,7 +351,7 @@ TEST(DeviceFigures, AReportOfTheClockHasNone) {
 }
 
 TEST(DeviceFigures, DataThatContradictsItselfIsRefused) {
-  const auto message = [](void (*spoil)(ProfileData&)) -> std::string {
+  const auto message = [](void (*spoil)(Profile&)) -> std::string {
     testing::ProfileBuilder builder;
     spoil(builder.data);
     try {
@@ -361,13 +361,13 @@ TEST(DeviceFigures, DataThatContradictsItselfIsRefused) {
     }
     return "no error";
   };
-  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().owner.module = 9; }),
+  EXPECT_EQ(message([](Profile& data) { data.device.make().kernels.emplace_back().owner.module = 9; }),
             "kernel '' belongs to no module of the profile");
-  EXPECT_EQ(message([](ProfileData& data) { data.kernels.emplace_back().bucket = 0; }),
+  EXPECT_EQ(message([](Profile& data) { data.device.make().kernels.emplace_back().bucket = 0; }),
             "kernel '' belongs to no op of the profile");
-  EXPECT_EQ(message([](ProfileData& data) { data.device_times.emplace_back().module = -1; }),
+  EXPECT_EQ(message([](Profile& data) { data.device.make().timeline.modules.emplace_back().module = -1; }),
             "a time of the device belongs to no module of the profile");
-  EXPECT_EQ(message([](ProfileData& data) { data.module_counters.emplace_back().owner.module = 3; }),
+  EXPECT_EQ(message([](Profile& data) { data.device.make().counters.modules.emplace_back().owner.module = 3; }),
             "a counter belongs to no module of the profile");
 }
 

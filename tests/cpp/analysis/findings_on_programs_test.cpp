@@ -20,7 +20,7 @@ using testing::work_of;
 Rules rules_of_layout(const std::string& op, bool channels_first, const std::string& device = "cpu",
                       std::int64_t time_ns = 2'000'000) {
   ProfileBuilder net;
-  net.data.device = device;
+  net.data.run.device = device;
   auto& bucket = net.op(op, kModel, work_of(800'000'000, 1'000), time_ns);
   bucket.shapes = testing::shapes("1x96x112x112, 96x96x3x3, 96");
   bucket.channels_first = channels_first;
@@ -158,7 +158,7 @@ TEST(FindingsOnPrograms, WaitingForData) {
 TEST(FindingsOnPrograms, SaysNothingOfCompilersWhereOneWasAtWorkOrThereIsNone) {
   const auto text = [](bool compiled, bool cpp) {
     ProfileBuilder net;
-    net.data.bypass_sought = !cpp;
+    net.data.run.bypass_sought = !cpp;
     net.op("aten::relu", kModel, per_element(5'000'000, 5'000'000, 40'000'000), 800'000);
     net.time(kModel, {800'000});
     const ModuleId region = net.module("region", "Layer");
@@ -178,9 +178,9 @@ TEST(FindingsOnPrograms, CompilingIsProposedOnceForTheWholeModel) {
   net.op("aten::relu", kModel, per_element(5'000'000, 5'000'000, 40'000'000), 800'000);
   net.op("aten::mm", kModel, work_of(200'000'000, 10), 400'000).calls = 20;
   net.time(kModel, {2'000'000});
-  net.data.runs.total_ns = {2'000'000, 2'000'000};
-  net.data.runs.chosen = 0;
-  net.data.runs.bare_ns = {1'700'000, 1'700'000};
+  net.data.run.runs.total_ns = {2'000'000, 2'000'000};
+  net.data.run.runs.chosen = 0;
+  net.data.run.runs.bare_ns = {1'700'000, 1'700'000};
   const auto found = net.derived().findings();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].try_it, "model = torch.compile(model)");
@@ -197,7 +197,7 @@ TEST(FindingsOnPrograms, WhatObservingTookIsNoGain) {
     ProfileBuilder net;
     net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
     net.time(kModel, {10'000, 10'000});
-    net.data.runs.bare_ns = {bare_ns, bare_ns};
+    net.data.run.runs.bare_ns = {bare_ns, bare_ns};
     return net.derived().findings();
   };
   const auto some = found(6'000);
@@ -213,7 +213,7 @@ TEST(FindingsOnPrograms, WhatObservingTookIsNoGain) {
 TEST(FindingsOnPrograms, ChannelsLastIsTriedOnImages) {
   const auto tried = [](std::vector<std::vector<std::int64_t>> inputs, const char* other = "aten::rest") {
     ProfileBuilder net;
-    net.data.modules[kModel].input_shapes = std::move(inputs);
+    net.data.tree.modules[kModel].input_shapes = std::move(inputs);
     Work pooled = per_element(1'000, 1'000, 10'000'000);
     net.op("aten::max_pool2d", kModel, pooled, 2'000'000).channels_first = true;
     net.op(other, kModel, work_of(1'000'000'000, 10), 2'000'000);
@@ -261,21 +261,21 @@ TEST(FindingsOnPrograms, PoolingInChannelsFirst) {
 // 600 of 1,600 ns, waited for in two modules.
 TEST(FindingsOnPrograms, ExposedCommunicationOfAllModulesTogether) {
   ProfileBuilder net;
-  net.data.mode = "block";
+  net.data.run.mode = Mode::block;
   net.op("aten::mm", kModel, work_of(500'000, 10), 1'000);
   net.time(kModel, {1'200});
   net.op("c10d::allreduce_", kModel, work_of(0, 8'000'000, 8'000'000), 0, 2);
   net.time(kOutside, {400});
-  net.data.collectives.groups = {{"0", "gloo", 4}};
-  net.data.collectives.collectives = {{.bucket = 1,
-                                       .group = 0,
-                                       .calls = 2,
-                                       .timed_calls = 2,
-                                       .time_ns = 700,
-                                       .exposed_ns = 600,
-                                       .exposed_known = true}};
-  net.data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 200},
-                                     {0, {kOutside, Phase::forward, kNoRegion}, 400}};
+  net.data.comms.make().groups = {{"0", "gloo", 4}};
+  net.data.comms.make().collectives = {{.bucket = 1,
+                                        .group = 0,
+                                        .calls = 2,
+                                        .timed_calls = 2,
+                                        .time_ns = 700,
+                                        .exposed_ns = 600,
+                                        .exposed_known = true}};
+  net.data.comms.make().exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 200},
+                                      {0, {kOutside, Phase::forward, kNoRegion}, 400}};
   const testing::Derived report = net.derived();
   const auto findings = report.findings();
   ASSERT_EQ(findings.size(), 1U);
@@ -291,8 +291,8 @@ TEST(FindingsOnPrograms, ExposedCommunicationOfAllModulesTogether) {
   // Buckets are DistributedDataParallel's, and of all_reduce: no larger ones help where they are large.
   for (const auto& [op, bytes] : {std::pair{"c10d::allreduce_", 40'000'000}, {"c10d::alltoall_", 4'000'000}}) {
     auto other = net;
-    other.data.ops[1].op = op;
-    other.data.ops[1].work = work_of(0, 2 * bytes, 2 * bytes);
+    other.data.counts.ops[1].op = op;
+    other.data.counts.ops[1].work = work_of(0, 2 * bytes, 2 * bytes);
     const auto of_other = other.derived().findings();
     ASSERT_EQ(of_other.size(), 1U) << op;
     EXPECT_EQ(of_other[0].rule, "exposed-communication");
@@ -329,7 +329,7 @@ TEST(FindingsOnPrograms, TensorsThatTorchMakes) {
   const auto findings = [](const std::string& type, bool of_torch, const std::string& op = "aten::zeros") {
     ProfileBuilder net;
     const ModuleId layer = net.module("layer", type);
-    net.data.modules.back().forward_of_torch = of_torch;
+    net.data.tree.modules.back().forward_of_torch = of_torch;
     net.op(op, layer, copy_of(20'000'000), 500'000);
     net.op("aten::mm", kModel, work_of(250'000'000, 10), 500'000);
     net.time(layer, {500'000});
@@ -366,7 +366,7 @@ TEST(FindingsOnPrograms, CompilingSaysWithWhichFindingsItsGainOverlaps) {
 TEST(FindingsOnPrograms, DoublePrecision) {
   const auto findings = [](DType dtype) {
     ProfileBuilder net;
-    net.data.ceilings.compute.push_back({DType::fp64, 2.5e11, {}});
+    net.data.roofs.compute.push_back({DType::fp64, 2.5e11, {}});
     auto& bucket = net.op("aten::linear", kModel, work_of(100'000'000, 10, 10, dtype), 1'000'000);
     bucket.dtype = dtype;
     bucket.shapes = testing::shapes("1x100, 100x100");
@@ -387,9 +387,9 @@ TEST(FindingsOnPrograms, DoublePrecision) {
 TEST(FindingsOnPrograms, DoublePrecisionIsTriedWhereNothingElseMakesIt) {
   const auto tried = [](auto change) {
     ProfileBuilder net;
-    net.data.modules[kModel].params = 10;
-    net.data.modules[kModel].param_bytes = 80;
-    net.data.modules[kModel].input_shapes = {{1, 100}};
+    net.data.tree.modules[kModel].params = 10;
+    net.data.tree.modules[kModel].param_bytes = 80;
+    net.data.tree.modules[kModel].input_shapes = {{1, 100}};
     auto& bucket = net.op("aten::linear", kModel, work_of(100'000'000, 10, 10, DType::fp64), 1'000'000);
     bucket.dtype = DType::fp64;
     net.time(kModel, {1'000'000});
@@ -403,15 +403,15 @@ TEST(FindingsOnPrograms, DoublePrecisionIsTriedWhereNothingElseMakesIt) {
     bucket.work.input_elements = bucket.work.output_elements = 10;
   };
   ASSERT_TRUE(tried([](ProfileBuilder&) {}));
-  EXPECT_FALSE(tried([](ProfileBuilder& net) { net.data.modules[kModel].input_shapes.push_back({1}); }));
+  EXPECT_FALSE(tried([](ProfileBuilder& net) { net.data.tree.modules[kModel].input_shapes.push_back({1}); }));
   EXPECT_TRUE(tried([&](ProfileBuilder& net) { copy(net, DType::fp64, 80, 80); }));   // a copy
   EXPECT_TRUE(tried([&](ProfileBuilder& net) { copy(net, DType::fp64, 80, 40); }));   // to fp32
   EXPECT_FALSE(tried([&](ProfileBuilder& net) { copy(net, DType::fp32, 40, 80); }));  // .double()
   EXPECT_FALSE(tried([&](ProfileBuilder& net) { copy(net, DType::int64, 80, 80); }));
-  EXPECT_FALSE(tried([](ProfileBuilder& net) { net.data.modules[kModel].param_bytes = 40; }));  // a plain tensor's
+  EXPECT_FALSE(tried([](ProfileBuilder& net) { net.data.tree.modules[kModel].param_bytes = 40; }));  // a plain tensor's
   EXPECT_TRUE(tried([](ProfileBuilder& net) {
-    net.data.modules[kModel].param_bytes = 40;
-    net.data.modules[kModel].buffer_bytes = 8;
+    net.data.tree.modules[kModel].param_bytes = 40;
+    net.data.tree.modules[kModel].buffer_bytes = 8;
   }));
 }
 
@@ -421,7 +421,7 @@ TEST(FindingsOnPrograms, CastsAreTriedWhereNoneIsToAWiderType) {
     ProfileBuilder net;
     auto& bucket = net.op("aten::_to_copy", kModel, work_of(0, read, written), 1'000'000);
     bucket.work.input_elements = bucket.work.output_elements = 1'000'000;
-    net.data.modules[kModel].input_shapes = {{1'000'000}};
+    net.data.tree.modules[kModel].input_shapes = {{1'000'000}};
     net.time(kModel, {1'000'000});
     const auto found = net.derived().findings();
     return found.at(0).rule == "casts" ? found.at(0).try_it : "another rule";
@@ -445,7 +445,7 @@ TEST(FindingsOnPrograms, ValuesThatAreReadOnTheHost) {
 TEST(FindingsOnPrograms, ChannelsThatExceedAVector) {
   const auto rules = [](const std::string& shapes) {
     ProfileBuilder net;
-    net.data.device = "cpu";
+    net.data.run.device = "cpu";
     net.op("aten::conv2d", kModel, work_of(800'000'000, 1'000), 2'000'000).shapes = testing::shapes(shapes);
     net.time(kModel, {2'000'000});
     return rules_of(net.derived());
@@ -462,12 +462,12 @@ TEST(FindingsOnPrograms, AModuleWhoseResultNothingReads) {
     const ModuleId branch = net.module("branch", "Branch");
     const ModuleId inner = net.module("branch.inner", "Linear", branch);
     net.op("aten::linear", inner, work_of(500'000, 100, 100), 1'000);
-    net.data.ops.back().crossings = {{2, 100, 100, unread_bytes}, {0, 100, 0, 0}};
+    net.data.counts.ops.back().crossings = {{2, 100, 100, unread_bytes}, {0, 100, 0, 0}};
     net.op("aten::mm", kModel, work_of(500'000, 100, 100), 1'000);
-    net.data.ops.back().crossings = {{0, 100, 100, 0}};
+    net.data.counts.ops.back().crossings = {{0, 100, 100, 0}};
     net.time(inner, {1'000});
     net.time(kModel, {1'000});
-    net.data.crossings_known = true;
+    net.data.counts.crossings_known = true;
     return net.derived().findings();
   };
   EXPECT_TRUE(findings(99).empty());

@@ -123,7 +123,7 @@ TEST(Findings, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
   const auto rules = [](double bf16_peak, std::int64_t time_ns = 1'900'000, std::int64_t bytes = 100,
                         const std::string& shapes = "") {
     ProfileBuilder net;
-    if (bf16_peak > 0) net.data.ceilings.compute.push_back({DType::bf16, bf16_peak, {}});
+    if (bf16_peak > 0) net.data.roofs.compute.push_back({DType::bf16, bf16_peak, {}});
     net.op("aten::linear", kModel, work_of(1'000'000'000, bytes), time_ns).shapes = testing::shapes(shapes);
     net.time(kModel, {time_ns});
     return rules_of(net.derived());
@@ -138,7 +138,7 @@ TEST(Findings, LowerPrecisionWhereItsRoofIsHigherAndTheRoofIsWhatLimits) {
   // Nor where the rest of the model takes so long that all of its arithmetic is less than a third.
   const auto beside = [](std::int64_t rest_ns) {
     ProfileBuilder net;
-    net.data.ceilings.compute.push_back({DType::bf16, 7e12, {}});
+    net.data.roofs.compute.push_back({DType::bf16, 7e12, {}});
     net.op("aten::mm", kModel, work_of(1'000'000'000, 100), 1'900'000);
     net.op("aten::rest", kModel, work_of(0, 60'000'000), rest_ns);
     net.time(kModel, {1'900'000 + rest_ns});
@@ -236,12 +236,12 @@ TEST(Findings, TimeOutsideOpsFromAFifthOn) {
 Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std::string& shapes = "",
                       DType dtype = DType::fp32) {
   DeviceProfileBuilder net;
-  net.data.compute_capability = "8.9";
-  net.data.ceilings.compute.push_back({DType::fp16, 1e12, {}});
+  net.data.device.make().compute_capability = "8.9";
+  net.data.roofs.compute.push_back({DType::fp16, 1e12, {}});
   const ModuleId layer = net.module("layer", "Layer");
   const auto op = net.op_index("aten::linear", layer, work_of(10'000'000, 100, 0, dtype), 2);
-  net.data.ops.back().dtype = dtype;
-  net.data.ops.back().shapes = testing::shapes(shapes);
+  net.data.counts.ops.back().dtype = dtype;
+  net.data.counts.ops.back().shapes = testing::shapes(shapes);
   net.clock(layer, {20'000 + gap_ns});
   RunBuilder run;
   const auto owner = run.owner(layer, "aten::linear", op);
@@ -252,9 +252,9 @@ Rules rules_on_device(std::int64_t gap_ns, const std::string& kernel, const std:
 
 // Of a gap as it was seen, observing may have caused so much.
 std::int64_t observers_own_ns() {
-  ProfileData data;
-  data.idle_basis = IdleBasis::seen;
-  return idle_by_observing(data, 2);
+  Profile data;
+  data.device.make().timeline.idle_basis = IdleBasis::seen;
+  return idle_by_observing(data.device->timeline, 2);
 }
 
 TEST(Findings, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
@@ -268,7 +268,7 @@ std::vector<Finding> findings_of_bare_call(std::int64_t bare_ns) {
   DeviceProfileBuilder net;
   const ModuleId layer = net.module("layer", "Layer");
   const auto op = net.op_index("aten::linear", layer, work_of(10'000'000, 100), 2);
-  net.data.runs.bare_ns = {bare_ns - 1'000, bare_ns, bare_ns + 1'000};
+  net.data.run.runs.bare_ns = {bare_ns - 1'000, bare_ns, bare_ns + 1'000};
   RunBuilder run;
   const auto owner = run.owner(layer, "aten::linear", op);
   run.kernel("gemm", owner, 0, 10'000);
@@ -293,7 +293,7 @@ TEST(Findings, NoGainIsMoreThanTheBareCall) {
   DeviceProfileBuilder net;
   const ModuleId layer = net.module("layer", "Layer");
   const auto op = net.op_index("aten::clone", layer, work_of(0, 1'000'000, 1'000'000), 2);
-  net.data.runs.bare_ns = {130'000};
+  net.data.run.runs.bare_ns = {130'000};
   RunBuilder run;
   const auto owner = run.owner(layer, "aten::clone", op);
   run.kernel("copy", owner, 0, 100'000);
@@ -372,7 +372,7 @@ TEST(Findings, IsNoneWithoutTimesOrRoofs) {
   net.op("aten::mm", kModel, work_of(800'000'000, 100));
   EXPECT_EQ(rules_of(net.derived()), Rules{});
   net.time(kModel, {1'000'000});
-  net.data.ceilings = {};
+  net.data.roofs = {};
   EXPECT_EQ(rules_of(net.derived()), Rules{});
 }
 

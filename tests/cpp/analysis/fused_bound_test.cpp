@@ -18,14 +18,14 @@ struct Net : ProfileBuilder {
 
   Net() {
     op("aten::linear", fc, work_of(1'000, 300'000, 100'000), 50'000);
-    data.ops.back().crossings = {{1, 300'000, 100'000}, {0, 300'000, 0}};
+    data.counts.ops.back().crossings = {{1, 300'000, 100'000}, {0, 300'000, 0}};
     op("aten::relu", act, work_of(1'000, 100'000, 100'000), 20'000);
-    data.ops.back().crossings = {{1, 100'000, 100'000}, {0, 0, 100'000}};
+    data.counts.ops.back().crossings = {{1, 100'000, 100'000}, {0, 0, 100'000}};
     time(kModel, {1'000, 1'000});
     time(block, {1'000, 1'000});
     time(fc, {50'000, 50'000});
     time(act, {20'000, 20'000});
-    data.crossings_known = true;
+    data.counts.crossings_known = true;
   }
 };
 
@@ -54,7 +54,7 @@ TEST(FusedBound, BytesTakeTheirShareOfTheOpsTime) {
 
 TEST(FusedBound, TheOperationsOfAllOpsStay) {
   Net net;
-  net.data.ops[1].work = work_of(1'000'000'000, 100'000, 100'000);
+  net.data.counts.ops[1].work = work_of(1'000'000'000, 100'000, 100'000);
   const testing::Derived report = net.derived();
   const auto& block = report.row("block");
   EXPECT_EQ(block.fused_bound_time_ns, block.compute_time_ns);
@@ -62,10 +62,10 @@ TEST(FusedBound, TheOperationsOfAllOpsStay) {
 
 TEST(FusedBound, PhasesAddUp) {
   Net net;
-  auto backward = net.data.ops[1];
+  auto backward = net.data.counts.ops[1];
   backward.owner.phase = Phase::backward;
   backward.work = work_of(1'000'000'000, 100'000, 100'000);
-  net.data.ops.push_back(backward);
+  net.data.counts.ops.push_back(backward);
   const auto forward = *Net().derived().row("block").fused_bound_time_ns;
   const testing::Derived report = net.derived();
   EXPECT_NEAR(static_cast<double>(*report.row("block").fused_bound_time_ns),
@@ -74,7 +74,7 @@ TEST(FusedBound, PhasesAddUp) {
 
 TEST(FusedBound, IsNeverMoreThanTheLowerBound) {
   Net net;
-  for (auto& bucket : net.data.ops) bucket.crossings = {{0, 1'000'000'000, 1'000'000'000}};  // a file may say so
+  for (auto& bucket : net.data.counts.ops) bucket.crossings = {{0, 1'000'000'000, 1'000'000'000}};  // a file may say so
   const testing::Derived report = net.derived();
   for (const auto& row : report.rows()) {
     EXPECT_LE(*row.fused_bytes, row.bytes);
@@ -84,7 +84,7 @@ TEST(FusedBound, IsNeverMoreThanTheLowerBound) {
 
 TEST(FusedBound, IsNotKnownWhereNothingTellsWhatCrosses) {
   Net net;
-  net.data.crossings_known = false;
+  net.data.counts.crossings_known = false;
   const testing::Derived report = net.derived();
   for (const auto& row : report.rows()) {
     EXPECT_FALSE(row.fused_bytes);
@@ -95,7 +95,7 @@ TEST(FusedBound, IsNotKnownWhereNothingTellsWhatCrosses) {
 
 TEST(FusedBound, OneFindingNamesTheModuleThatGains) {
   Net net;
-  for (auto& bucket : net.data.ops) {  // a tenth crosses the block's boundary
+  for (auto& bucket : net.data.counts.ops) {  // a tenth crosses the block's boundary
     bucket.work.read_bytes *= 10;
     bucket.work.write_bytes *= 10;
     bucket.crossings = {{1, bucket.work.read_bytes, bucket.work.write_bytes}, {0, 1'000, 1'000}};

@@ -119,7 +119,7 @@ TEST(Group, WithoutKeysEverythingIsOneGroupAlsoWhereNothingRan) {
 
 TEST(Group, WithoutTimesThereAreNone) {
   Training training;
-  for (auto& op : training.data.ops) op.time_ns.reset();
+  for (auto& op : training.data.counts.ops) op.time_ns.reset();
   for (const auto& row : training.derived().group(Keys{"op"})) {
     EXPECT_EQ(row.time_ns, std::nullopt);
     EXPECT_EQ(row.percent_of_time, std::nullopt);

@@ -60,16 +60,16 @@ TEST(Hotspots, ExposedCommunicationIsApart) {
   Wasteful net;
   net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
   net.time(net.slow, {1'000});  // 100 outside of its ops
-  net.data.collectives.groups = {{"0", "gloo", 2}};
-  net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
-                                       .group = 0,
-                                       .calls = 1,
-                                       .timed_calls = 1,
-                                       .time_ns = 2'000,
-                                       .exposed_ns = 1'700,
-                                       .exposed_known = true}};
-  net.data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 700},
-                                     {0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
+  net.data.comms.make().groups = {{"0", "gloo", 2}};
+  net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
+                                        .group = 0,
+                                        .calls = 1,
+                                        .timed_calls = 1,
+                                        .time_ns = 2'000,
+                                        .exposed_ns = 1'700,
+                                        .exposed_known = true}};
+  net.data.comms.make().exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 700},
+                                      {0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
   std::int64_t sum = 0;
   std::map<std::pair<std::string, std::string>, std::int64_t> wasted;
   for (const auto& row : net.top(100)) {
@@ -90,16 +90,16 @@ TEST(Hotspots, ExposedCommunicationIsHeldAgainstTheNetworkAlone) {
     Wasteful net;
     net.op("c10d::allreduce_", net.slow, work_of(0, 1'000, 1'000), 900);
     net.time(net.slow, {1'000});
-    net.data.collectives.groups = {{"0", "gloo", 2}};
-    net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
-                                         .group = 0,
-                                         .calls = 1,
-                                         .timed_calls = 1,
-                                         .time_ns = 2'000,
-                                         .exposed_ns = 1'000,
-                                         .exposed_known = true}};
-    net.data.collectives.exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
-    if (has_roof) net.data.ceilings.network = {{"all_reduce", "gloo", 2, 100, 1e10, testing::given_roof()}};
+    net.data.comms.make().groups = {{"0", "gloo", 2}};
+    net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
+                                          .group = 0,
+                                          .calls = 1,
+                                          .timed_calls = 1,
+                                          .time_ns = 2'000,
+                                          .exposed_ns = 1'000,
+                                          .exposed_known = true}};
+    net.data.comms.make().exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
+    if (has_roof) net.data.roofs.network = {{"all_reduce", "gloo", 2, 100, 1e10, testing::given_roof()}};
     const auto all = net.top(100);
     const auto row = std::ranges::find(all, std::optional<std::string>("(exposed communication)"), &GroupRow::op);
     ASSERT_NE(row, all.end());
@@ -119,18 +119,18 @@ TEST(Hotspots, ExposedCommunicationIsHeldAgainstTheNetworkAlone) {
 // of what was exposed.
 TEST(Hotspots, HiddenCommunicationExcusesNoExposedOne) {
   Wasteful net;
-  net.data.device_timed = true;
+  net.data.device.make();
   net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
   net.time(net.slow, {1'000});
-  net.data.collectives.groups = {{"0", "nccl", 2}};
-  net.data.collectives.collectives = {{.bucket = std::ssize(net.data.ops) - 1,
-                                       .group = 0,
-                                       .calls = 1,
-                                       .timed_calls = 1,
-                                       .time_ns = 900,
-                                       .exposed_ns = 600,
-                                       .exposed_known = true}};
-  net.data.collectives.exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 600}};
+  net.data.comms.make().groups = {{"0", "nccl", 2}};
+  net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
+                                        .group = 0,
+                                        .calls = 1,
+                                        .timed_calls = 1,
+                                        .time_ns = 900,
+                                        .exposed_ns = 600,
+                                        .exposed_known = true}};
+  net.data.comms.make().exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 600}};
   std::int64_t exposed = 0;
   for (const auto& row : net.top(100)) {
     if (*row.op == "(exposed communication)" && *row.module == "slow") exposed = *row.wasted_time_ns;
@@ -140,7 +140,7 @@ TEST(Hotspots, HiddenCommunicationExcusesNoExposedOne) {
 
 TEST(Hotspots, AreNoneWithoutTimesOrRoofs) {
   Wasteful net;
-  net.data.ceilings = {};
+  net.data.roofs = {};
   EXPECT_TRUE(net.top(5).empty());
   ProfileBuilder counted;
   counted.op("aten::linear", kModel, work_of(1'000, 10));

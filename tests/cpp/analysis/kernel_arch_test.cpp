@@ -77,11 +77,11 @@ TEST(KernelArch, ReadsTheDevices) {
 // One module with one op in a dtype, whose kernel takes some of the 1,000 ns of all kernels.
 testing::Derived with_kernel(const std::string& name, const std::string& capability, DType dtype, std::int64_t ns) {
   DeviceProfileBuilder builder;
-  builder.data.compute_capability = capability;
-  builder.data.ceilings = {};
+  builder.data.device.make().compute_capability = capability;
+  builder.data.roofs = {};
   const auto head = builder.module("head", "Linear");
   const auto op = builder.op_index("aten::matmul", head, work_of(1'000, 10, 0, dtype));
-  builder.data.ops.back().dtype = dtype;
+  builder.data.counts.ops.back().dtype = dtype;
   RunBuilder run;
   run.kernel(name, run.owner(head, "aten::matmul", op), 0, ns);
   run.kernel("triton_rest", run.owner(kModel), 1'000, 2'000 - ns);

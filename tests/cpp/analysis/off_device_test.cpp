@@ -31,9 +31,9 @@ struct HostBesideDevice : DeviceProfileBuilder {
 TEST(OffDevice, IsWhatLaunchedNothing) {
   HostBesideDevice builder;
   builder.derived_of({builder.run.run});
-  EXPECT_FALSE(builder.data.ops[0].off_device);
-  EXPECT_TRUE(builder.data.ops[1].off_device);
-  EXPECT_TRUE(builder.data.ops[2].off_device);
+  EXPECT_FALSE(builder.data.counts.ops[0].off_device);
+  EXPECT_TRUE(builder.data.counts.ops[1].off_device);
+  EXPECT_TRUE(builder.data.counts.ops[2].off_device);
 }
 
 TEST(OffDevice, HasNoneOfTheDevicesRoofs) {
@@ -86,7 +86,7 @@ TEST(OffDevice, IsNamed) {
 // A missing peak of what the host computed leaves the device's figures alone.
 TEST(OffDevice, NeedsNoRoof) {
   HostBesideDevice builder;
-  builder.data.ops[1].work = work_of(1'000, 1'000, 0, DType::fp64);
+  builder.data.counts.ops[1].work = work_of(1'000, 1'000, 0, DType::fp64);
   const testing::Derived report = builder.derived_of({builder.run.run});
   EXPECT_EQ(report.total().lower_bound_time_ns, 2'000);
   EXPECT_EQ(find_note(report.coverage().notes, "no-roof"), nullptr);
@@ -96,24 +96,24 @@ TEST(OffDevice, IsNoneWhoseLaunchesAreNotToldApart) {
   HostBesideDevice builder;
   builder.run.kernel("add", builder.run.owner(builder.net, "aten::add"), 5'000, 6'000);
   builder.derived_of({builder.run.run});
-  EXPECT_FALSE(builder.data.ops[2].off_device);
-  EXPECT_TRUE(builder.data.ops[1].off_device);
+  EXPECT_FALSE(builder.data.counts.ops[2].off_device);
+  EXPECT_TRUE(builder.data.counts.ops[1].off_device);
 }
 
 TEST(OffDevice, IsNoneInCompiledCode) {
   HostBesideDevice builder;
-  builder.data.modules[static_cast<std::size_t>(builder.loader)].compiled_region = builder.net;
+  builder.data.tree.modules[static_cast<std::size_t>(builder.loader)].compiled_region = builder.net;
   const auto region = builder.op_index(std::string(kCompiledRegion), builder.net, {});
   builder.run.kernel("triton", builder.run.owner(builder.net, std::string(kCompiledRegion), region), 5'000, 6'000);
   builder.derived_of({builder.run.run});
-  EXPECT_FALSE(builder.data.ops[1].off_device);
-  EXPECT_FALSE(builder.data.ops[2].off_device);
+  EXPECT_FALSE(builder.data.counts.ops[1].off_device);
+  EXPECT_FALSE(builder.data.counts.ops[2].off_device);
 }
 
 TEST(OffDevice, IsNoneWhereNoLaunchWasRecorded) {
   HostBesideDevice builder;
   builder.derived_of({testing::TracedRun()});
-  for (const auto& op : builder.data.ops) EXPECT_FALSE(op.off_device) << op.op;
+  for (const auto& op : builder.data.counts.ops) EXPECT_FALSE(op.off_device) << op.op;
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ struct Net : ProfileBuilder {
     time(act, {2'000, 2'000});
     time(head, {52'000, 60'000});
     time(kOutside, {100, 100});
-    data.modules[static_cast<std::size_t>(conv)].params = 1'728;
-    data.modules[static_cast<std::size_t>(stem)].params = 1'728;
-    data.modules[kModel].params = 2'728;
+    data.tree.modules[static_cast<std::size_t>(conv)].params = 1'728;
+    data.tree.modules[static_cast<std::size_t>(stem)].params = 1'728;
+    data.tree.modules[kModel].params = 2'728;
   }
 };
 
@@ -86,7 +86,7 @@ struct CompiledNet : ProfileBuilder {
     time(conv, {});
     time(inner, {40'000, 40'000});
     time(head, {52'000, 60'000});
-    data.modules[static_cast<std::size_t>(conv)].compiled_region = stem;
+    data.tree.modules[static_cast<std::size_t>(conv)].compiled_region = stem;
   }
 };
 
@@ -106,7 +106,7 @@ TEST(Join, ModulesInACompiledRegionHaveWorkAndAShareOfItButNoTime) {
 
 TEST(Join, WithoutRoofsTheShareIsOfTheFlops) {
   CompiledNet net;
-  net.data.ceilings = {};
+  net.data.roofs = {};
   EXPECT_DOUBLE_EQ(*net.derived().row("stem.conv").work_share, 80.0);
 }
 
@@ -157,9 +157,9 @@ TEST(Join, WhatARegionLeftUncountedHasNoShare) {
 
 TEST(Join, ARegionMustBeAnotherModule) {
   CompiledNet net;
-  net.data.modules.back().compiled_region = net.head;
+  net.data.tree.modules.back().compiled_region = net.head;
   EXPECT_THROW(net.derived(), std::invalid_argument);
-  net.data.modules.back().compiled_region = 99;
+  net.data.tree.modules.back().compiled_region = 99;
   EXPECT_THROW(net.derived(), std::invalid_argument);
 }
 
@@ -227,13 +227,13 @@ TEST(Join, TheTotalIsTheModelAndWhatStandsBesideIt) {
 TEST(Join, ParentsAreBoundByTheLargerShareOfTheirLowerBound) {
   Net net;
   net.op("aten::linear", net.head, work_of(0, 40'000'000), 500'000);  // 400,000 ns of DRAM
-  net.data.times[4].self_ns = {600'000, 600'000};
+  net.data.times.make().modules[4].self_ns = {600'000, 600'000};
   EXPECT_EQ(net.derived().row("").bound, (Bound{BoundKind::memory, "DRAM"}));
 }
 
 TEST(Join, SpreadComesFromAllRunsAndTimeFromOne) {
   Net net;
-  net.data.runs.total_ns = {10, 20};
+  net.data.run.runs.total_ns = {10, 20};
   const testing::Derived report = net.derived();
   const double stem_runs[] = {163'000, 184'000};
   EXPECT_DOUBLE_EQ(*report.row("stem").time_spread,
@@ -259,18 +259,18 @@ TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
 
 TEST(Join, RowsWithoutATimeHaveNoneInAnyRun) {
   Net net;
-  net.data.modules[index_of(net.act)].compiled_region = net.conv;
+  net.data.tree.modules[index_of(net.act)].compiled_region = net.conv;
   const auto rows = net.derived().rows();
   const auto act = std::ranges::find(rows, "stem.act", &RooflineRow::path) - rows.begin();
   EXPECT_TRUE(row_run_times(net.data).of_rows.at(static_cast<std::size_t>(act)).empty());
-  net.data.runs.chosen = -1;
+  net.data.run.runs.chosen = -1;
   for (const auto& runs : row_run_times(net.data).of_rows) EXPECT_TRUE(runs.empty());
   EXPECT_TRUE(row_run_times(net.data).total.empty());
 }
 
 TEST(Join, OneRunHasNoSpread) {
   Net net;
-  for (auto& time : net.data.times) time.self_ns.resize(1);
+  for (auto& time : net.data.times.make().modules) time.self_ns.resize(1);
   EXPECT_EQ(net.derived().row("stem").time_spread, std::nullopt);
 }
 
@@ -286,9 +286,9 @@ TEST(Join, PhasesOfAModuleAddUp) {
 
 TEST(Join, WithoutTimedRunsThereAreNoTimes) {
   Net net;
-  for (auto& time : net.data.times) time.self_ns.clear();
-  for (auto& op : net.data.ops) op.time_ns.reset();
-  net.data.runs = {};
+  for (auto& time : net.data.times.make().modules) time.self_ns.clear();
+  for (auto& op : net.data.counts.ops) op.time_ns.reset();
+  net.data.run.runs = {};
   const testing::Derived report = net.derived();
   for (const auto& row : report.rows()) {
     EXPECT_EQ(row.time_ns, std::nullopt);
@@ -322,16 +322,16 @@ TEST(Join, AModuleThatNeverRanHasZeroCountsAndNoTime) {
 
 TEST(Join, CallsThatCannotBeSeenAreUnknown) {
   Net net;
-  net.data.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
+  net.data.tree.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
   EXPECT_EQ(net.derived().row("stem.act").calls, std::nullopt);
 }
 
 TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
   Net net;
-  net.data.ops.pop_back();  // the loss: "(outside)" has time but no ops
+  net.data.counts.ops.pop_back();  // the loss: "(outside)" has time but no ops
   EXPECT_THROW((void)net.derived().row("(outside)"), std::out_of_range);
   EXPECT_EQ(net.derived().total().time_ns, net.derived().row("").time_ns);
-  net.data.mode = "block";
+  net.data.run.mode = Mode::block;
   EXPECT_EQ(net.derived().row("(outside)").time_ns, 100);
   EXPECT_EQ(net.derived().total().time_ns, *net.derived().row("").time_ns + 100);
 }
@@ -347,18 +347,18 @@ TEST(Join, UnknownPathsNameTheClosest) {
 }
 
 TEST(Join, DataThatContradictsItselfIsRefused) {
-  EXPECT_THROW(testing::Derived{ProfileData()}, std::invalid_argument);
+  EXPECT_THROW(testing::Derived{Profile()}, std::invalid_argument);
   Net parent;
-  parent.data.modules.back().parent = 99;
+  parent.data.tree.modules.back().parent = 99;
   EXPECT_THROW(parent.derived(), std::invalid_argument);
   Net owner;
-  owner.data.ops[0].owner.module = 99;
+  owner.data.counts.ops[0].owner.module = 99;
   EXPECT_THROW(owner.derived(), std::invalid_argument);
   Net time;
-  time.data.times[0].owner.module = -2;
+  time.data.times.make().modules[0].owner.module = -2;
   EXPECT_THROW(time.derived(), std::invalid_argument);
   Net chosen;
-  chosen.data.runs.chosen = 2;
+  chosen.data.run.runs.chosen = 2;
   EXPECT_THROW(chosen.derived(), std::invalid_argument);
 }
 

@@ -45,7 +45,7 @@ using Names = std::vector<std::string>;
 
 TEST(Siblings, MeanTimesCountIsTheSumOfTheMembers) {
   Layers net;
-  for (const int ns : {2'000, 4'000, 3'000, 5'000}) net.add(std::to_string(net.data.modules.size() / 3 - 1), ns);
+  for (const int ns : {2'000, 4'000, 3'000, 5'000}) net.add(std::to_string(net.data.tree.modules.size() / 3 - 1), ns);
   const testing::Derived report = net.derived();
   const auto groups = report.siblings();
   ASSERT_EQ(names_of(groups), Names{"layers.0-3"});
@@ -84,20 +84,20 @@ TEST(Siblings, DifferInNothingButTimes) {
     change(net);
     return names_of(net.siblings());
   };
-  const auto last = [](Layers& net) -> Module& { return net.data.modules.back(); };
+  const auto last = [](Layers& net) -> Module& { return net.data.tree.modules.back(); };
   EXPECT_EQ(groups_after([](Layers&) {}), Names{"layers.0-2"});
   EXPECT_EQ(groups_after([&](Layers& net) { last(net).type = "Other"; }), Names{});
   EXPECT_EQ(groups_after([&](Layers& net) { last(net).path = "layers.2.ffn"; }), Names{});
   EXPECT_EQ(groups_after([&](Layers& net) { last(net).params = 1; }), Names{});
   EXPECT_EQ(groups_after([&](Layers& net) { last(net).input_shapes = {{1, 2}}; }), Names{});
   EXPECT_EQ(groups_after([&](Layers& net) { last(net).inferred = true; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().work.read_bytes = 1; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().op = "aten::addmm"; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().costed = false; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().time_ns.reset(); }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.ops.back().owner.phase = Phase::recompute; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.times.back().calls = 2; }), Names{});
-  EXPECT_EQ(groups_after([](Layers& net) { net.data.unobserved["layers.2.mlp"] = 1; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.ops.back().work.read_bytes = 1; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.ops.back().op = "aten::addmm"; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.ops.back().costed = false; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.ops.back().time_ns.reset(); }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.ops.back().owner.phase = Phase::recompute; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.times.make().modules.back().calls = 2; }), Names{});
+  EXPECT_EQ(groups_after([](Layers& net) { net.data.counts.unobserved["layers.2.mlp"] = 1; }), Names{});
 }
 
 TEST(Siblings, BlocksFoldAcrossOthersAndStepsDoNot) {
@@ -163,7 +163,7 @@ TEST(Siblings, FoldInsideOthers) {
 TEST(Siblings, ASlowOneStandsOutFromTheOthersNotFromTheirNoise) {
   const auto slowest = [](const std::vector<int>& times) {
     Layers net;
-    for (const int ns : times) net.add(std::to_string(net.data.modules.size() / 3 - 1), ns - 120);
+    for (const int ns : times) net.add(std::to_string(net.data.tree.modules.size() / 3 - 1), ns - 120);
     const auto groups = net.siblings();
     return groups.at(0).slowest;
   };
@@ -177,9 +177,10 @@ TEST(Siblings, ASlowOneStandsOutFromTheOthersNotFromTheirNoise) {
 TEST(Siblings, ADevicesTimesFoldToo) {
   Layers net;
   for (int i = 0; i < 3; ++i) net.add(std::to_string(i), 1'000);
-  net.data.device_timed = true;
-  for (ModuleId id = 0; id < static_cast<ModuleId>(net.data.modules.size()); ++id) {
-    if (net.data.modules[index_of(id)].type == "Layer") net.data.device_times.push_back({id, 300 + id, 100, 10});
+  net.data.device.make();
+  for (ModuleId id = 0; id < static_cast<ModuleId>(net.data.tree.modules.size()); ++id) {
+    if (net.data.tree.modules[index_of(id)].type == "Layer")
+      net.data.device.make().timeline.modules.push_back({id, 300 + id, 100, 10});
   }
   const auto groups = net.siblings();
   ASSERT_EQ(groups.size(), 1U);
@@ -190,63 +191,63 @@ TEST(Siblings, ADevicesTimesFoldToo) {
 
 // Three equal layers, and everything that can name a module names the last one of each, whose number the folded profile
 // has not.
-ProfileData with_all_kinds_of_places() {
+Profile with_all_kinds_of_places() {
   Layers net;
   for (int i = 0; i < 3; ++i) net.add(std::to_string(i), 1'000);
-  ProfileData data = net.data;
-  const auto last = static_cast<ModuleId>(data.modules.size() - 1);
-  data.alive_at_peak.push_back({MemoryCategory::parameters, last, Phase::forward, true, 1, 8});
-  data.memory_timeline = {.ops_per_point = 1, .peak_point = 0, .points = {{8, last, Phase::backward}}};
+  Profile data = net.data;
+  const auto last = static_cast<ModuleId>(data.tree.modules.size() - 1);
+  data.counts.memory.alive.push_back({MemoryCategory::parameters, last, Phase::forward, true, 1, 8});
+  data.counts.memory.timeline = {.ops_per_point = 1, .peak_point = 0, .points = {{8, last, Phase::backward}}};
   KernelBucket kernel;
   kernel.owner.module = last;
-  data.kernels = {kernel};
+  data.device.make().kernels = {kernel};
   CompiledKernel compiled;
   compiled.owner.module = net.list;
   compiled.parts = {{last - 3, 0.3}, {last - 1, 0.25}, {last, 0.45}};
-  data.compiled_kernels = {compiled};
-  data.device_times = {{last, 1, 0, 1}, {last - 3, 2, 0, 2}};
-  data.module_counters = {{{last - 6}, {}}, {{last - 3}, {}}, {{last}, {}}};
-  data.collectives.groups = {{}};
-  data.collectives.collectives = {{.bucket = 0, .group = 0}};
-  data.collectives.exposed_in = {{.collective = 0, .owner = {last}}};
-  data.events.kept = true;
-  data.events.names = {"op"};
-  data.events.host = {{.id = 1, .owner = {last}, .name = 0}};
-  data.events.device = {{.name = 0, .owner = {last}}};
+  data.times.make().compiled_kernels = {compiled};
+  data.device.make().timeline.modules = {{last, 1, 0, 1}, {last - 3, 2, 0, 2}};
+  data.device.make().counters.modules = {{{last - 6}, {}}, {{last - 3}, {}}, {{last}, {}}};
+  data.comms.make().groups = {{}};
+  data.comms.make().collectives = {{.bucket = 0, .group = 0}};
+  data.comms.make().exposed_in = {{.collective = 0, .owner = {last}}};
+  data.times.make().events.kept = true;
+  data.times.make().events.names = {"op"};
+  data.times.make().events.host = {{.id = 1, .owner = {last}, .name = 0}};
+  data.times.make().events.device = {{.name = 0, .owner = {last}}};
   MergedRanks merged;
   merged.ranks.resize(1);
   merged.modules = {{last, {}}};
-  data.kind = merged;
+  data.origin.kind = merged;
   return data;
 }
 
 TEST(Siblings, EverythingThatNamesAModuleNamesTheOneThatItIsFoldedInto) {
-  const auto profile = std::make_shared<const ProfileData>(with_all_kinds_of_places());
+  const auto profile = std::make_shared<const Profile>(with_all_kinds_of_places());
   ASSERT_NO_THROW(check_consistent(*profile));
   const auto folding = fold_siblings(profile);
-  const ProfileData& folded = *folding.data;
-  ASSERT_EQ(folded.modules.back().path, "layers.0-2.mlp");
-  const auto mlp = static_cast<ModuleId>(folded.modules.size() - 1);
+  const Profile& folded = *folding.data;
+  ASSERT_EQ(folded.tree.modules.back().path, "layers.0-2.mlp");
+  const auto mlp = static_cast<ModuleId>(folded.tree.modules.size() - 1);
   EXPECT_NO_THROW(check_consistent(folded));  // nothing names a module that is not there
-  EXPECT_EQ(folded.ops.back().owner.module, mlp);
-  EXPECT_EQ(folded.alive_at_peak.front().module, mlp);
-  EXPECT_EQ(folded.memory_timeline.points.front().module, mlp);
+  EXPECT_EQ(folded.counts.ops.back().owner.module, mlp);
+  EXPECT_EQ(folded.counts.memory.alive.front().module, mlp);
+  EXPECT_EQ(folded.counts.memory.timeline.points.front().module, mlp);
   EXPECT_EQ(memory_moments(folded).front().module, "layers.0-2.mlp");
-  EXPECT_EQ(folded.kernels.front().owner.module, mlp);
-  EXPECT_EQ(folded.module_counters.back().owner.module, mlp);
-  EXPECT_EQ(folded.collectives.exposed_in.front().owner.module, mlp);
-  EXPECT_EQ(folded.events.host.front().owner.module, mlp);
-  EXPECT_EQ(folded.events.device.front().owner.module, mlp);
+  EXPECT_EQ(folded.device->kernels.front().owner.module, mlp);
+  EXPECT_EQ(folded.device->counters.modules.back().owner.module, mlp);
+  EXPECT_EQ(folded.comms->exposed_in.front().owner.module, mlp);
+  EXPECT_EQ(folded.times->events.host.front().owner.module, mlp);
+  EXPECT_EQ(folded.times->events.device.front().owner.module, mlp);
   // What equal siblings have of one thing is one sum.
-  ASSERT_EQ(folded.device_times.size(), 1U);
-  EXPECT_EQ(folded.device_times.front(), (DeviceTime{mlp, 3, 0, 3}));
-  const auto& parts = folded.compiled_kernels.front().parts;
+  ASSERT_EQ(folded.device->timeline.modules.size(), 1U);
+  EXPECT_EQ(folded.device->timeline.modules.front(), (DeviceTime{mlp, 3, 0, 3}));
+  const auto& parts = folded.times->compiled_kernels.front().parts;
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(parts[0].module, mlp);
   EXPECT_DOUBLE_EQ(parts[0].share, 0.3 + 0.45);
   EXPECT_EQ(parts[1].module, mlp - 1);  // the norm
   EXPECT_DOUBLE_EQ(parts[1].share, 0.25);
-  EXPECT_TRUE(folded.merged()->modules.empty());  // a median over ranks is no sum
+  EXPECT_TRUE(folded.origin.merged()->modules.empty());  // a median over ranks is no sum
 }
 
 TEST(Siblings, WhereNothingIsEqualTheRowsAreTheReports) {

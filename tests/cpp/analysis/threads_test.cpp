@@ -17,10 +17,10 @@ struct Threaded : ProfileBuilder {
   ModuleId layer = module("layer", "Linear");
 
   Threaded() {
-    data.mode = "block";
+    data.run.mode = Mode::block;
     op("aten::linear", layer, work_of(60'000'000, 1'000), 190'000, 2);  // lower bound 60 us
     time(layer, {200'000}, 2);
-    data.runs.total_ns = {120'000};
+    data.run.runs.total_ns = {120'000};
   }
 };
 
@@ -53,7 +53,7 @@ TEST(Threads, RowsKeepTheTimesOfTheirThreads) {
 
 TEST(Threads, InTurnAddUp) {
   Threaded net;
-  net.data.runs.total_ns = {199'000};  // the clocks of threads are not one
+  net.data.run.runs.total_ns = {199'000};  // the clocks of threads are not one
   const auto report = net.derived();
   EXPECT_EQ(report.total().wasted_time_ns, 140'000);
   EXPECT_FALSE(says_so(report));
@@ -61,7 +61,7 @@ TEST(Threads, InTurnAddUp) {
 
 TEST(Threads, StreamsOfADeviceAreNone) {
   Threaded net;
-  net.data.device_timed = true;
+  net.data.device.make();
   EXPECT_FALSE(says_so(net.derived()));
 }
 

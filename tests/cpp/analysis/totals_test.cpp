@@ -25,10 +25,10 @@ struct Overlapping : DeviceProfileBuilder {
     layer = module("layer", "Linear");
     const auto mm = op_index("aten::mm", layer, work_of(120'000, 100));
     const auto reduce = op_index("c10d::allreduce_", kOutside, work_of(0, 800, 800), 2);
-    data.ops.back().owner.phase = Phase::backward;
-    data.ops.back().dtype = DType::bf16;
-    data.collectives.groups = {{"0", "nccl", 2}};
-    data.collectives.collectives = {{.bucket = reduce, .group = 0, .calls = 2}};
+    data.counts.ops.back().owner.phase = Phase::backward;
+    data.counts.ops.back().dtype = DType::bf16;
+    data.comms.make().groups = {{"0", "nccl", 2}};
+    data.comms.make().collectives = {{.bucket = reduce, .group = 0, .calls = 2}};
     const auto of_reduce = run.owner(kOutside, "c10d::allreduce_", reduce, Phase::backward);
     const auto of_mm = run.owner(layer, "aten::mm", mm);
     run.kernel("ncclDevKernel_AllReduce", of_reduce, 100, 200);
@@ -36,9 +36,8 @@ struct Overlapping : DeviceProfileBuilder {
     run.kernel("gemm", of_mm, 180, 310);
     run.kernel("ncclDevKernel_AllReduce", of_reduce, 300, 340);
     data = testing::with_runs(std::move(data), {run.run});
-    data.mode = "block";
-    data.collectives =
-        with_kernels_of_collectives(data.collectives, data.ops, launches_of(run.run.trace, run.run.owners));
+    data.run.mode = Mode::block;
+    data.comms = with_kernels_of_collectives(*data.comms, data.counts.ops, launches_of(run.run.trace, run.run.owners));
   }
 
   // As a report has it.
@@ -92,7 +91,7 @@ TEST(OneTotal, HiddenCommunicationIsInNeitherTimeNorLowerBound) {
 // 2 x 10 ns and 800 bytes at 1e11 a second: 28 of the exposed 80 ns.
 TEST(OneTotal, WhatTheNetworkNeedsIsInTheLowerBoundOfEachGrouping) {
   Overlapping profile;
-  profile.data.ceilings.network = {{"all_reduce", "nccl", 2, 10, 1e11, {}}};
+  profile.data.roofs.network = {{"all_reduce", "nccl", 2, 10, 1e11, {}}};
   const auto report = profile.derived();
   EXPECT_EQ(report.total().lower_bound_time_ns, 120 + 28);
   expect_same_total(report);
@@ -103,16 +102,16 @@ TEST(OneTotal, CollectivesThatOtherWorkHidHaveNoBound) {
   DeviceProfileBuilder builder;
   const auto reduce = builder.op_index("c10d::allreduce_", kOutside, work_of(0, 800, 800));
   const auto other = builder.op_index("aten::sort", kModel, work_of(0, 0));
-  builder.data.ops.back().costed = false;
-  builder.data.collectives.groups = {{"0", "nccl", 2}};
-  builder.data.collectives.collectives = {{.bucket = reduce, .group = 0, .calls = 1}};
+  builder.data.counts.ops.back().costed = false;
+  builder.data.comms.make().groups = {{"0", "nccl", 2}};
+  builder.data.comms.make().collectives = {{.bucket = reduce, .group = 0, .calls = 1}};
   RunBuilder run;
   run.kernel("ncclDevKernel_AllReduce", run.owner(kOutside, "c10d::allreduce_", reduce), 0, 21'000);
   run.kernel("sort", run.owner(kModel, "aten::sort", other), 0, 21'000);
   builder.data = testing::with_runs(std::move(builder.data), {run.run});
-  builder.data.mode = "block";
-  builder.data.collectives = with_kernels_of_collectives(builder.data.collectives, builder.data.ops,
-                                                         launches_of(run.run.trace, run.run.owners));
+  builder.data.run.mode = Mode::block;
+  builder.data.comms = with_kernels_of_collectives(*builder.data.comms, builder.data.counts.ops,
+                                                   launches_of(run.run.trace, run.run.owners));
   const auto report = builder.derived();
   EXPECT_EQ(report.row("(outside)").time_ns, 0);
   EXPECT_EQ(report.row("(outside)").hidden_communication_ns, 21'000);
@@ -126,17 +125,17 @@ TEST(OneTotal, CollectivesThatOtherWorkHidHaveNoBound) {
 TEST(OneTotal, WhatTheHostTimedTakesNothingOffADevicesTime) {
   DeviceProfileBuilder builder;
   const auto reduce = builder.op_index("c10d::allreduce_", kOutside, work_of(0, 800, 800));
-  builder.data.collectives.groups = {{"0", "gloo", 2}};
-  builder.data.collectives.collectives = {{.bucket = reduce,
-                                           .group = 0,
-                                           .calls = 1,
-                                           .timed_calls = 1,
-                                           .time_ns = 5'000,
-                                           .exposed_ns = 0,
-                                           .exposed_known = true}};
+  builder.data.comms.make().groups = {{"0", "gloo", 2}};
+  builder.data.comms.make().collectives = {{.bucket = reduce,
+                                            .group = 0,
+                                            .calls = 1,
+                                            .timed_calls = 1,
+                                            .time_ns = 5'000,
+                                            .exposed_ns = 0,
+                                            .exposed_known = true}};
   RunBuilder run;
   run.copy(Memory::device, Memory::pinned, run.owner(kOutside, "c10d::allreduce_", reduce), 0, 700, 800);
-  builder.data.mode = "block";
+  builder.data.run.mode = Mode::block;
   const auto report = builder.derived_of({run.run});
   EXPECT_EQ(report.total().time_ns, 700);
 }

@@ -22,18 +22,18 @@ constexpr RegionId kStep = 3;
 ProfileBuilder looped() {
   ProfileBuilder net;
   const ModuleId layer = net.module("layer", "Linear");
-  net.data.regions = {
+  net.data.tree.regions = {
       {kNoRegion, "prefill", 1, {700, 800}}, {kNoRegion, "decode", 2, {900, 950}}, {kDecode, "step", 3, {500, 550}}};
   const auto add = [&](RegionId region, std::int64_t calls) {
     net.op("aten::linear", layer, work_of(1'000 * calls, 100 * calls), 100 * calls, calls).owner.region = region;
     net.time(layer, {200 * calls, 210 * calls}, calls);
-    net.data.times.back().owner.region = region;
+    net.data.times.make().modules.back().owner.region = region;
   };
   add(kPrefill, 5);
   add(kDecode, 1);
   add(kStep, 3);
   add(kNoRegion, 2);
-  net.data.modules[index_of(layer)].output_shapes = {{1, 2}};
+  net.data.tree.modules[index_of(layer)].output_shapes = {{1, 2}};
   return net;
 }
 
@@ -45,8 +45,8 @@ TEST(Within, HasWhatRanInTheRegionAndInThoseInsideIt) {
   EXPECT_EQ(decode.row("layer").time_ns, 800);
   EXPECT_EQ(decode.total().op_time_ns, 400);
   EXPECT_EQ(decode.total().wall_ns, 900);
-  EXPECT_EQ(decode.data().runs.total_ns, (std::vector<std::int64_t>{900, 950}));
-  EXPECT_EQ(decode.data().ceilings, net.data.ceilings);
+  EXPECT_EQ(decode.data().run.runs.total_ns, (std::vector<std::int64_t>{900, 950}));
+  EXPECT_EQ(decode.data().roofs, net.data.roofs);
   EXPECT_EQ(decode.rows().size(), net.derived().rows().size());
   EXPECT_TRUE(decode.row("layer").output_shapes.empty()) << "the last call may have been elsewhere";
   EXPECT_EQ(Derived(within_region(net.data, "step")).total().flops, 3'000);
@@ -84,7 +84,7 @@ TEST(Within, PartsAndTheRestAddUpToTheTotal) {
 
 TEST(Within, WithoutWallTimesHasNoTimesAtAll) {
   auto net = looped();
-  net.data.regions[kStep - 1].wall_ns.clear();
+  net.data.tree.regions[kStep - 1].wall_ns.clear();
   const Derived step(within_region(net.data, "step"));
   EXPECT_EQ(step.total().flops, 3'000);
   EXPECT_FALSE(step.total().time_ns.has_value());
@@ -104,19 +104,19 @@ TEST(Within, KeepsKernelsAndTheirOps) {
     kernel.owner.module = 3;
     kernel.op = "aten::linear";
     kernel.bucket = op;
-    kernel.owner.region = net.data.ops[static_cast<std::size_t>(op)].owner.region;
+    kernel.owner.region = net.data.counts.ops[static_cast<std::size_t>(op)].owner.region;
     kernel.instances = 1;
     kernel.total_ns = 10;
-    net.data.kernels.push_back(kernel);
+    net.data.device.make().kernels.push_back(kernel);
   }
   const auto decode = within_region(net.data, "decode");
-  ASSERT_EQ(decode.kernels.size(), 2);
-  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[0].bucket)].owner.region, kDecode);
-  EXPECT_EQ(decode.ops[static_cast<std::size_t>(decode.kernels[1].bucket)].owner.region, kStep);
+  ASSERT_EQ(decode.device->kernels.size(), 2);
+  EXPECT_EQ(decode.counts.ops[static_cast<std::size_t>(decode.device->kernels[0].bucket)].owner.region, kDecode);
+  EXPECT_EQ(decode.counts.ops[static_cast<std::size_t>(decode.device->kernels[1].bucket)].owner.region, kStep);
 }
 
 TEST(Within, NamesTheClosestOfWhatIsNotThere) {
-  const auto missing = [](const ProfileData& data, std::string_view name) -> std::string {
+  const auto missing = [](const Profile& data, std::string_view name) -> std::string {
     try {
       within_region(data, name);
     } catch (const std::out_of_range& error) {
@@ -130,10 +130,10 @@ TEST(Within, NamesTheClosestOfWhatIsNotThere) {
 
 TEST(Within, RefusesRegionsThatContradictThemselves) {
   auto net = looped();
-  net.data.ops.front().owner.region = 9;
+  net.data.counts.ops.front().owner.region = 9;
   EXPECT_THROW(net.derived(), std::invalid_argument);
   net = looped();
-  net.data.regions.front().parent = 2;
+  net.data.tree.regions.front().parent = 2;
   EXPECT_THROW(net.derived(), std::invalid_argument);
 }
 

@@ -17,116 +17,114 @@ KernelBucket kernel_on(std::int64_t device) {
 }
 
 // 600 ns before the first launch, 100 and 200 between launches, 100 after the last; 1,000 busy.
-ProfileData seen() {
-  ProfileData data;
-  data.device_timed = true;
-  data.kernels = {kernel_on(0)};
-  data.device_times = {{.module = 0, .busy_ns = 1'000}, {.module = 3, .idle_ns = 100}, {.module = 4, .idle_ns = 200}};
-  data.busy_ns = 1'000;
-  data.idle_before_ns = 600;
-  data.idle_after_ns = 100;
-  data.idle_basis = IdleBasis::seen;
-  return data;
+DeviceWork seen() {
+  DeviceWork work;
+  work.kernels = {kernel_on(0)};
+  work.timeline = {
+      .modules = {{.module = 0, .busy_ns = 1'000}, {.module = 3, .idle_ns = 100}, {.module = 4, .idle_ns = 200}},
+      .busy_ns = 1'000,
+      .idle_before_ns = 600,
+      .idle_after_ns = 100,
+      .idle_basis = IdleBasis::seen};
+  return work;
 }
 
 TEST(BareIdle, AllGapsAreScaledByOneFactor) {
-  auto data = seen();
-  data.runs.bare_ns = {1'240, 1'250, 9'999};
-  data = at_bare_speed(std::move(data));  // 250 of 1,000
-  EXPECT_EQ(data.idle_basis, IdleBasis::bare);
-  EXPECT_EQ(data.idle_before_ns, 150);
-  EXPECT_EQ(data.device_times[1].idle_ns, 25);
-  EXPECT_EQ(data.device_times[2].idle_ns, 50);
-  EXPECT_EQ(data.idle_after_ns, 25);
-  EXPECT_EQ(data.device_times[0].busy_ns, 1'000);
+  const auto bare = at_bare_speed(seen(), {1'240, 1'250, 9'999});  // 250 of 1,000
+  EXPECT_EQ(bare.idle_basis, IdleBasis::bare);
+  EXPECT_EQ(bare.idle_before_ns, 150);
+  EXPECT_EQ(bare.modules[1].idle_ns, 25);
+  EXPECT_EQ(bare.modules[2].idle_ns, 50);
+  EXPECT_EQ(bare.idle_after_ns, 25);
+  EXPECT_EQ(bare.modules[0].busy_ns, 1'000);
 }
 
 TEST(BareIdle, EachDeviceHasTheWholeCall) {
-  auto data = seen();
-  data.kernels.push_back(kernel_on(1));
-  data.kernels.push_back(kernel_on(1));
-  data.runs.bare_ns = {1'000};
-  data = at_bare_speed(std::move(data));  // 2 x 1,000 - 1,000: as seen
-  EXPECT_EQ(data.idle_before_ns, 600);
-  EXPECT_EQ(data.device_times[2].idle_ns, 200);
+  auto work = seen();
+  work.kernels.push_back(kernel_on(1));
+  work.kernels.push_back(kernel_on(1));
+  const auto bare = at_bare_speed(work, {1'000});  // 2 x 1,000 - 1,000: as seen
+  EXPECT_EQ(bare.idle_before_ns, 600);
+  EXPECT_EQ(bare.modules[2].idle_ns, 200);
 }
 
 TEST(BareIdle, ACallThatIsBusyForLongerHasNone) {
-  auto data = seen();
-  data.runs.bare_ns = {900};
-  data = at_bare_speed(std::move(data));
-  EXPECT_EQ(data.idle_before_ns + data.idle_after_ns + data.device_times[1].idle_ns + data.device_times[2].idle_ns, 0);
+  const auto bare = at_bare_speed(seen(), {900});
+  EXPECT_EQ(bare.idle_before_ns + bare.idle_after_ns + bare.modules[1].idle_ns + bare.modules[2].idle_ns, 0);
 }
 
 TEST(BareIdle, WithoutAGapItIsBeforeTheFirstLaunch) {
-  auto data = seen();
-  data.idle_before_ns = data.idle_after_ns = data.device_times[1].idle_ns = data.device_times[2].idle_ns = 0;
-  data.runs.bare_ns = {1'300};
-  EXPECT_EQ(at_bare_speed(data).idle_before_ns, 300);
+  auto work = seen();
+  auto& timeline = work.timeline;
+  timeline.idle_before_ns = timeline.idle_after_ns = timeline.modules[1].idle_ns = timeline.modules[2].idle_ns = 0;
+  EXPECT_EQ(at_bare_speed(work, {1'300}).idle_before_ns, 300);
 }
 
 TEST(BareIdle, BusyAndIdleAreTheBareCallToTheNanosecond) {
   std::mt19937 random(44);
   for (int i = 0; i < 200; ++i) {
-    auto data = seen();
-    data.device_times.resize(100);
-    for (auto& time : data.device_times) time.idle_ns = static_cast<std::int64_t>(random() % 10'000);
-    data.idle_before_ns = static_cast<std::int64_t>(random() % 10'000);
-    data.runs.bare_ns = {1'000 + static_cast<std::int64_t>(random() % 1'000'000)};
-    data = at_bare_speed(std::move(data));
-    std::int64_t sum = data.busy_ns + data.idle_before_ns + data.idle_after_ns;
-    for (const auto& time : data.device_times) {
+    auto work = seen();
+    work.timeline.modules.resize(100);
+    for (auto& time : work.timeline.modules) time.idle_ns = static_cast<std::int64_t>(random() % 10'000);
+    work.timeline.idle_before_ns = static_cast<std::int64_t>(random() % 10'000);
+    const std::int64_t bare_ns = 1'000 + static_cast<std::int64_t>(random() % 1'000'000);
+    const auto bare = at_bare_speed(work, {bare_ns});
+    std::int64_t sum = bare.busy_ns + bare.idle_before_ns + bare.idle_after_ns;
+    for (const auto& time : bare.modules) {
       EXPECT_GE(time.idle_ns, 0);
       sum += time.idle_ns;
     }
-    EXPECT_EQ(sum, data.runs.bare_ns.front());
+    EXPECT_EQ(sum, bare_ns);
   }
 }
 
-// An older report: all gaps are in the modules' times.
-ProfileData older() {
-  auto data = seen();
-  data.device_times[1].idle_ns += std::exchange(data.idle_before_ns, 0);
-  data.device_times[0].idle_ns += std::exchange(data.idle_after_ns, 0);
-  data.idle_basis = IdleBasis::unsettled;
-  return data;
+// An older report, which had bare calls: all gaps are in the modules' times.
+Profile older() {
+  Profile profile;
+  auto work = seen();
+  work.timeline.modules[1].idle_ns += std::exchange(work.timeline.idle_before_ns, 0);
+  work.timeline.modules[0].idle_ns += std::exchange(work.timeline.idle_after_ns, 0);
+  work.timeline.idle_basis = IdleBasis::unsettled;
+  profile.device = std::move(work);
+  profile.run.runs.bare_ns = {1'250};
+  return profile;
 }
 
 TEST(SettledIdle, OfAnOlderReportWithBareCallsIsAtBareSpeed) {
-  auto data = older();
-  data.runs.bare_ns = {1'250};
-  data = with_settled_idle(std::move(data));
-  EXPECT_EQ(data.idle_basis, IdleBasis::bare);
-  EXPECT_EQ(data.device_times[0].idle_ns, 25);
-  EXPECT_EQ(data.device_times[1].idle_ns, 175);
-  EXPECT_EQ(data.device_times[2].idle_ns, 50);
+  auto profile = older();
+  settle_idle(profile);
+  const auto& timeline = profile.device->timeline;
+  EXPECT_EQ(timeline.idle_basis, IdleBasis::bare);
+  EXPECT_EQ(timeline.modules[0].idle_ns, 25);
+  EXPECT_EQ(timeline.modules[1].idle_ns, 175);
+  EXPECT_EQ(timeline.modules[2].idle_ns, 50);
 }
 
 TEST(SettledIdle, ElseItIsAsSeen) {
   const auto settled = [](auto change) {
-    auto data = older();
-    data.runs.bare_ns = {1'250};
-    change(data);
-    auto after = with_settled_idle(data);
-    EXPECT_EQ(after.device_times, data.device_times);
-    return after.idle_basis;
+    auto profile = older();
+    change(profile);
+    const auto before = profile.device->timeline.modules;
+    settle_idle(profile);
+    EXPECT_EQ(profile.device->timeline.modules, before);
+    return profile.device->timeline.idle_basis;
   };
-  EXPECT_EQ(settled([](ProfileData& data) { data.runs.bare_ns.clear(); }), IdleBasis::seen);
-  EXPECT_EQ(settled([](ProfileData& data) { data.imported.emplace(); }), IdleBasis::seen);
-  EXPECT_EQ(settled([](ProfileData& data) { add_note(data.notes, "replayed", "of a file"); }), IdleBasis::seen);
-  EXPECT_EQ(settled([](ProfileData& data) { add_note(data.notes, "simulated-device", "no GPU"); }), IdleBasis::seen);
-  EXPECT_EQ(settled([](ProfileData& data) { data.idle_basis = IdleBasis::bare; }), IdleBasis::bare);
-  EXPECT_EQ(settled([](ProfileData& data) { data.device_timed = false; }), IdleBasis::unsettled);
+  EXPECT_EQ(settled([](Profile& data) { data.run.runs.bare_ns.clear(); }), IdleBasis::seen);
+  EXPECT_EQ(settled([](Profile& data) { data.origin.imported.emplace(); }), IdleBasis::seen);
+  EXPECT_EQ(settled([](Profile& data) { add_note(data.notes, "replayed", "of a file"); }), IdleBasis::seen);
+  EXPECT_EQ(settled([](Profile& data) { add_note(data.notes, "simulated-device", "no GPU"); }), IdleBasis::seen);
+  EXPECT_EQ(settled([](Profile& data) { data.device.make().timeline.idle_basis = IdleBasis::bare; }), IdleBasis::bare);
+  EXPECT_EQ(settled([](Profile& data) { data.device.reset(); }), IdleBasis::unsettled);
 }
 
 TEST(IdleByObserving, IsNothingAtBareSpeed) {
-  auto data = seen();
-  EXPECT_EQ(idle_by_observing(data, 10), 190'000);
-  data.idle_basis = IdleBasis::observing;
-  data.observing_ns = 2'000;
-  EXPECT_EQ(idle_by_observing(data, 10), 60'000);
-  data.idle_basis = IdleBasis::bare;
-  EXPECT_EQ(idle_by_observing(data, 10), 0);
+  auto timeline = seen().timeline;
+  EXPECT_EQ(idle_by_observing(timeline, 10), 190'000);
+  timeline.idle_basis = IdleBasis::observing;
+  timeline.observing_ns = 2'000;
+  EXPECT_EQ(idle_by_observing(timeline, 10), 60'000);
+  timeline.idle_basis = IdleBasis::bare;
+  EXPECT_EQ(idle_by_observing(timeline, 10), 0);
 }
 
 }  // namespace

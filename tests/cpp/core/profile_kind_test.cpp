@@ -34,65 +34,87 @@ TEST(Predicted, HasWordsForItsOptions) {
       "with 0.3333333333333333 x its peaks, 8 ranks by fsdp");
 }
 
-std::string kinds_written(const ProfileData& data) {
+std::string kinds_written(const Profile& data) {
   JsonWriter json;
   write_value(json, data);
   const std::string text = json.take();
   JsonReader reader(text);
-  ProfileData read;
+  Profile read;
   read_value(reader, read);
   EXPECT_EQ(read, data);
   return text;
 }
 
-TEST(ProfileKind, IsReadAsItWasWritten) {
-  ProfileData data;
-  data.part = Part{"inner within outer"};
-  data.imported = Imported{"torch.profiler"};
-  data.kind = Predicted{.batch = 3};
+TEST(Origin, IsReadAsItWasWritten) {
+  Profile data;
+  data.origin.part = Part{"inner within outer"};
+  data.origin.imported = Imported{"torch.profiler"};
+  data.origin.kind = Predicted{.batch = 3};
   EXPECT_NE(kinds_written(data).find(R"("prediction": {"mode": "eager", "batch": 3},)"), std::string::npos);
-  data.kind.emplace<MergedRanks>().ranks.resize(2);
+  data.origin.kind.emplace<MergedRanks>().ranks.resize(2);
   EXPECT_NE(kinds_written(data).find("merged"), std::string::npos);
 }
 
-TEST(ProfileKind, HasEveryOptionOfAPrediction) {
-  ProfileData data;
-  data.kind = Predicted{.precision = DType::bf16,
-                        .batch = 8,
-                        .counted_under_autocast = true,
-                        .autocast = DType::fp16,
-                        .channels_last = true,
-                        .mode = LaunchMode::graph,
-                        .host_seconds = 1.0 / 3,
-                        .bandwidth = 0.1 + 0.2,
-                        .peak = 1e-9,
-                        .ranks = 8,
-                        .parallel = Parallel::fsdp};
+TEST(Origin, HasEveryOptionOfAPrediction) {
+  Profile data;
+  data.origin.kind = Predicted{.precision = DType::bf16,
+                               .batch = 8,
+                               .counted_under_autocast = true,
+                               .autocast = DType::fp16,
+                               .channels_last = true,
+                               .mode = LaunchMode::graph,
+                               .host_seconds = 1.0 / 3,
+                               .bandwidth = 0.1 + 0.2,
+                               .peak = 1e-9,
+                               .ranks = 8,
+                               .parallel = Parallel::fsdp};
   kinds_written(data);
-  data.kind = Predicted{};
+  data.origin.kind = Predicted{};
   EXPECT_NE(kinds_written(data).find(R"("prediction": {"mode": "eager"},)"), std::string::npos);
 }
 
 // Of schema version 5: a text, which is empty where nothing was predicted.
-TEST(ProfileKind, OptionsInWordsAreRefused) {
-  auto text = kinds_written(ProfileData());
+TEST(Origin, OptionsInWordsAreRefused) {
+  auto text = kinds_written(Profile());
   EXPECT_EQ(text.find("prediction"), std::string::npos);
   const auto read_with = [&](const std::string& member) {
     const auto with = "{" + member + ", " + text.substr(1);
     JsonReader reader(with);
-    ProfileData read;
+    Profile read;
     read_value(reader, read);
     return read;
   };
-  EXPECT_EQ(read_with(R"("prediction": "")"), ProfileData());
+  EXPECT_EQ(read_with(R"("prediction": "")"), Profile());
   EXPECT_THROW(read_with(R"("prediction": "in fp16, batch 8")"), JsonError);
   EXPECT_THROW(read_with(R"("prediction": {"mode": "lazy"})"), JsonError);
   EXPECT_THROW(read_with(R"("prediction": {})"), JsonError);
 }
 
-TEST(ProfileKind, IsPredictedOrMergedAndNotBoth) {
-  ProfileKind kind = Predicted{};
-  EXPECT_THROW(replace_kind(kind, MergedRanks{}), std::invalid_argument);
+TEST(Origin, IsPredictedOrMergedAndNotBoth) {
+  Origin origin{.kind = Predicted{}};
+  EXPECT_THROW(set_kind(origin, MergedRanks{}), std::invalid_argument);
+}
+
+TEST(Origin, AKeptReportIsAReportInTheReport) {
+  Profile one;
+  one.run.model = "Net";
+  Profile merged;
+  merged.origin.kind = MergedRanks{.ranks = {Rank{}}, .kept = {{0, std::make_shared<const Profile>(one)}}};
+  const auto text = kinds_written(merged);
+  EXPECT_NE(text.find(R"("json": {"schema_version": 6, "model": "Net")"), std::string::npos);
+}
+
+TEST(Origin, AKeptReportIsOfOneRank) {
+  Profile one;
+  one.origin.kind = MergedRanks{.ranks = {Rank{}}};
+  Profile merged;
+  merged.origin.kind = MergedRanks{.ranks = {Rank{}}, .kept = {{0, std::make_shared<const Profile>(one)}}};
+  JsonWriter json;
+  write_value(json, merged);
+  const std::string text = json.take();
+  JsonReader reader(text);
+  Profile read;
+  EXPECT_THROW(read_value(reader, read), JsonError);
 }
 
 }  // namespace

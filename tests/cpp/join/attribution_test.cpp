@@ -25,7 +25,7 @@ struct Net : testing::ObservedBuilder {
     observed.counting.clocks = {{{kModel, Phase::forward}, 1, 10}, {{layer, Phase::forward}, 2, 10}};
     observed.counting.ops = {op_in_pass(1, "aten::linear", layer, 2, 5)};
   }
-  Module made(ModuleId id) const { return join(observed).modules.at(index_of(id)); }
+  Module made(ModuleId id) const { return join(observed).tree.modules.at(index_of(id)); }
 };
 
 TEST(Attribution, CallsAreVisibleWhereTheyWereSeenOrWouldHaveBeen) {
@@ -69,7 +69,7 @@ TEST(Attribution, WhereNoRowAboveWasCalledItStandsOutside) {
 TEST(Attribution, AModuleTellsOfItsCallsInAnyOfItsRows) {
   Net net;
   const ModuleId again = net.module("again", "Custom");
-  net.observed.modules[index_of(again)].same_as = net.custom;
+  net.observed.tree.modules[index_of(again)].same_as = net.custom;
   net.observed.torch_nn->sights.push_back(CallSight::custom);
   EXPECT_FALSE(net.made(net.custom).calls_visible);
   net.observed.counting.clocks.push_back({{again, Phase::forward}, 1, 10});
@@ -80,7 +80,7 @@ TEST(Attribution, AModuleTellsOfItsCallsInAnyOfItsRows) {
 TEST(Attribution, APlaceThatIsNotCertainIsMarkedAndNamed) {
   Net net;
   const ModuleId again = net.module("list.0", "Linear", net.list);
-  net.observed.modules[index_of(again)].same_as = net.layer;
+  net.observed.tree.modules[index_of(again)].same_as = net.layer;
   net.observed.torch_nn->sights.push_back(CallSight::intercepted);
   net.observed.counting.uncertain_places = {net.layer, again};
   EXPECT_TRUE(net.made(net.layer).inferred);

@@ -186,8 +186,8 @@ TEST(CollectiveData, OnADeviceKernelsTellTheTimes) {
   const auto layer = builder.module("layer", "Linear");
   const auto reduce = builder.op_index("c10d::allreduce_", layer, work_of(0, 800, 800), 2);
   const auto mm = builder.op_index("aten::mm", layer, work_of(100, 100));
-  builder.data.collectives.groups = {{"0", "nccl", 2}};
-  builder.data.collectives.collectives = {{.bucket = reduce, .group = 0, .calls = 2}};
+  builder.data.comms.make().groups = {{"0", "nccl", 2}};
+  builder.data.comms.make().collectives = {{.bucket = reduce, .group = 0, .calls = 2}};
   RunBuilder run;
   const auto of_reduce = run.owner(layer, "c10d::allreduce_", reduce);
   const auto of_mm = run.owner(layer, "aten::mm", mm);
@@ -197,7 +197,7 @@ TEST(CollectiveData, OnADeviceKernelsTellTheTimes) {
   run.kernel("gemm", of_mm, 120, 150);
   run.kernel("gemm", of_mm, 180, 310);
   run.kernel("ncclDevKernel_AllReduce", of_reduce, 300, 340);
-  const auto data = with_kernels_of_collectives(builder.data.collectives, builder.data.ops,
+  const auto data = with_kernels_of_collectives(*builder.data.comms, builder.data.counts.ops,
                                                 launches_of(run.run.trace, run.run.owners));
   EXPECT_EQ(data.collectives[0].timed_calls, 2);
   EXPECT_EQ(data.collectives[0].time_ns, 140);

@@ -42,7 +42,7 @@ struct Compiled : testing::ObservedBuilder {
   Pass compiled;
 
   Compiled() {
-    observed.modules[index_of(list)].has_forward = false;
+    observed.tree.modules[index_of(list)].has_forward = false;
     eager.ops = {linear(layer, 2, 20), linear(listed, 1, 10), linear(head, 1, 10)};
     eager.clocks = {{{kModel, Phase::forward}, 1, 5}, {{part, Phase::forward}, 1, 5},
                     {{layer, Phase::forward}, 2, 30}, {{listed, Phase::forward}, 1, 15},
@@ -90,7 +90,7 @@ TEST(CompiledRegions, TheWorkIsThatOfTheEagerModel) {
 TEST(CompiledRegions, WithoutCompiledCodeNothingIsMoved) {
   Compiled net;
   const testing::Derived report = net.derived_of(net.eager, net.eager);
-  for (const auto& module : join(net.observed).modules) EXPECT_EQ(module.compiled_region, -1);
+  for (const auto& module : join(net.observed).tree.modules) EXPECT_EQ(module.compiled_region, -1);
   EXPECT_EQ(report.row("part.layer").time_ns, 30 + 9);
   EXPECT_TRUE(report.coverage().notes.empty());
 }
@@ -152,7 +152,7 @@ TEST(CompiledRegions, NotesNameTheRegionsAndWhatIsNotKnown) {
                                      "%roof may pass 100%"});
   const std::string uncounted = "compiled region of part: 1 call, work inside not counted but for what it dispatches";
   EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)), std::vector<std::string>{uncounted});
-  net.observed.mode = "block";
+  net.observed.run.mode = Mode::block;
   EXPECT_EQ(notes_of(net.derived_of(net.compiled, net.compiled)),
             std::vector<std::string>{uncounted + "; run() counts it from the eager model"});
 }
@@ -181,7 +181,7 @@ struct Packaged : testing::ObservedBuilder {
   PackageCalls& calls(std::int64_t times, const testing::ProfileBuilder& counted) {
     auto& package = observed.packages.emplace_back();
     package.place = place;
-    package.counts = std::make_shared<const ProfileData>(counted.data);
+    package.counts = std::make_shared<const Profile>(counted.data);
     package.calls = times;
     return package;
   }
@@ -209,7 +209,7 @@ TEST(Packages, CallsOfSeveralKindsAddUp) {
   Packaged net;
   net.calls(1, net.program);
   testing::ProfileBuilder larger = net.program;
-  larger.data.ops.front().work = testing::work_of(3'000, 300);
+  larger.data.counts.ops.front().work = testing::work_of(3'000, 300);
   net.calls(1, larger);
   const testing::Derived report = net.derived();
   EXPECT_EQ(report.row("net.fc").flops, 4'000);
@@ -282,7 +282,7 @@ TEST(CompiledKernels, LeaveTheRestOfTheirRegionToTheCodeAroundThem) {
   const testing::Derived report = net.derived_of(net.eager, net.compiled);
   using CallsAndTime = std::pair<std::int64_t, std::int64_t>;
   std::map<std::pair<ModuleId, std::string>, CallsAndTime> found;
-  for (const auto& op : report.data().ops) {
+  for (const auto& op : report.data().counts.ops) {
     if (op.time_ns) found[{op.owner.module, op.op}] = {op.calls, *op.time_ns};
   }
   const std::string region(kCompiledRegion);
@@ -318,7 +318,7 @@ TEST(CompiledKernels, WasteInPlaceOfTheirRegion) {
 TEST(CompiledKernels, CountForTheInnermostModuleAroundTheirOps) {
   WithKernels net;
   net.derived_of(net.eager, net.compiled);
-  const auto kernels = join(net.observed).compiled_kernels;
+  const auto kernels = join(net.observed).times->compiled_kernels;
   ASSERT_EQ(kernels.size(), 3);
   EXPECT_EQ(kernels[0].owner.module, net.layer);
   EXPECT_EQ(kernels[1].name, "cpp_fused");
@@ -336,7 +336,7 @@ TEST(CompiledKernels, HaveTheirMedianPartOfTheRegionAndSpreadsOfAllRuns) {
   passes[1].wall_ns += 10;
   passes[1].graph_calls[0].ranges[0].ns = 30;
   net.derived_of(net.eager, net.compiled);
-  const auto kernel = join(net.observed).compiled_kernels[0];
+  const auto kernel = join(net.observed).times->compiled_kernels[0];
   EXPECT_EQ(kernel.instances, 2);
   EXPECT_EQ(kernel.total_ns, std::llround(65 * (40 / 68.0 + 50 / 78.0) / 2)) << "kernels took 68 and 78 ns";
   EXPECT_EQ(kernel.max_ns, std::llround(65 * 30 / 78.0));
@@ -357,11 +357,11 @@ TEST(CompiledKernels, ThatWereHeldUpInOneRunKeepTheirParts) {
   const testing::Derived report = net.derived_of(net.eager, net.compiled);
   std::map<std::string, std::int64_t> ns;
   std::int64_t sum = 0;
-  for (const auto& kernel : report.data().compiled_kernels) {
+  for (const auto& kernel : report.data().times->compiled_kernels) {
     ns[kernel.name] = kernel.total_ns;
     sum += kernel.total_ns;
   }
-  for (const auto& op : report.data().ops) sum += op.op == kOutsideKernels ? *op.time_ns : 0;
+  for (const auto& op : report.data().counts.ops) sum += op.op == kOutsideKernels ? *op.time_ns : 0;
   EXPECT_EQ(sum, 65);
   EXPECT_EQ(ns["aten::linear"], 20);
   EXPECT_EQ(ns["cpp_fused"], 10);
@@ -384,7 +384,7 @@ TEST(CompiledKernels, AreCertainWhereRunsAgree) {
   for (auto& clock : pass.clocks) clock.self_ns *= 2;
   for (auto& range : pass.graph_calls[0].ranges) range.ns *= 2;
   EXPECT_TRUE(is_doubtful()) << "the region took twice as long there";
-  EXPECT_EQ(join(net.observed).compiled_kernels[0].total_ns, 20);
+  EXPECT_EQ(join(net.observed).times->compiled_kernels[0].total_ns, 20);
 }
 
 void wastes_as_much_by_op_as_all_together(const testing::Derived& report) {
@@ -421,13 +421,14 @@ TEST(CompiledKernels, HaveTheirAverageBetweenTheirShortestAndTheirLongestCall) {
     for (auto& range : pass.graph_calls[1].ranges) range.ns *= factor / 2 + 1;
   }
   net.derived_of(net.eager, net.compiled);
-  for (const auto& kernel : join(net.observed).compiled_kernels) {
+  const auto joined = join(net.observed);
+  for (const auto& kernel : joined.times->compiled_kernels) {
     EXPECT_LE(kernel.min_ns * kernel.instances, kernel.total_ns) << kernel.name;
     EXPECT_GE(kernel.max_ns * kernel.instances, kernel.total_ns) << kernel.name;
     EXPECT_LE(kernel.min_ns, kernel.median_ns);
     EXPECT_LE(kernel.median_ns, kernel.max_ns);
   }
-  const auto kernels = join(net.observed).compiled_kernels;
+  const auto kernels = join(net.observed).times->compiled_kernels;
   EXPECT_EQ(kernels[0].name, "aten::linear");
   EXPECT_EQ(kernels[0].min_ns, 10);
   EXPECT_EQ(kernels[0].max_ns, 12) << "the longer one of the first run";
@@ -470,7 +471,7 @@ struct OnDevice : Compiled {
   const std::string conv = "aten::convolution";
 
   OnDevice() {
-    observed.device = "cuda:0";
+    observed.run.device = "cuda:0";
     observed.on_device = DeviceFacts{};
     auto& graph = observed.graphs.emplace_back();
     graph.kernels = {WithKernels::kernel("triton_poi_fused_relu_0", {{layer, 1}}),
@@ -518,12 +519,12 @@ TEST(KernelsOnADevice, AndTheRestOfTheRegionAddUpToItsTime) {
   OnDevice net;
   const testing::Derived report = net.with_trace();
   std::map<std::string, std::int64_t> times;
-  for (const auto& op : report.data().ops) times[op.op] += op.time_ns.value_or(0);
+  for (const auto& op : report.data().counts.ops) times[op.op] += op.time_ns.value_or(0);
   EXPECT_EQ(times[std::string(kCompiledRegion)], 20 + 2 + 30 + 40 + 10);
   EXPECT_EQ(times[std::string(kOutsideKernels)], 5);
   EXPECT_EQ(times["aten::linear"], 7);
   std::int64_t kernels_ns = 0;
-  for (const auto& kernel : report.data().compiled_kernels) kernels_ns += kernel.total_ns;
+  for (const auto& kernel : report.data().times->compiled_kernels) kernels_ns += kernel.total_ns;
   EXPECT_EQ(kernels_ns, 102);
   const auto texts = testing::texts_of(report.coverage().notes);
   EXPECT_TRUE(std::ranges::any_of(texts, [](const std::string& text) {
@@ -588,7 +589,7 @@ TEST(KernelsOnADevice, StayOnTheRegionWhereNoNameIsKnown) {
   OnDevice net;
   net.observed.graphs[0].kernels = {WithKernels::kernel("triton_poi_fused_mul_7", {{net.layer, 1}})};
   const testing::Derived report = net.with_trace();
-  EXPECT_TRUE(report.data().compiled_kernels.empty());
+  EXPECT_TRUE(report.data().times->compiled_kernels.empty());
   EXPECT_TRUE(std::ranges::any_of(report.coverage().notes, [](const Note& note) { return note.code == "no-kernels"; }));
   EXPECT_EQ(report.row("part").time_ns, 107);
   EXPECT_FALSE(report.row("part.layer").time_ns);

@@ -122,7 +122,7 @@ TEST(CounterJoin, AnotherNumberOfLaunchesLeavesAllUnknown) {
     EXPECT_EQ(report.row("p").self.dram_bytes, 0);
     EXPECT_EQ(report.total().dram_bytes, std::nullopt);
     EXPECT_EQ(report.total().dram_bytes_ratio, std::nullopt);
-    for (const auto& kernel : model.builder.data.kernels) EXPECT_TRUE(kernel.mismatched);
+    for (const auto& kernel : model.builder.data.device->kernels) EXPECT_TRUE(kernel.mismatched);
     EXPECT_EQ(notes_of(report), std::vector<std::string>{
                                     "counters: their run launched " + std::to_string(count) +
                                     " kernels, the traced one 4: no measured bytes for p.a, p.b and the rows above"});
@@ -136,7 +136,7 @@ TEST(CounterJoin, ADifferentKernelInAnotherRunLeavesItsModuleUnknown) {
   EXPECT_EQ(report.row("p.a").dram_bytes, std::nullopt);
   EXPECT_EQ(report.row("p.b").dram_bytes, 4'000);
   EXPECT_EQ(report.row("p").dram_bytes, std::nullopt);
-  for (const auto& kernel : model.builder.data.kernels) EXPECT_EQ(kernel.mismatched, kernel.name != "z");
+  for (const auto& kernel : model.builder.data.device->kernels) EXPECT_EQ(kernel.mismatched, kernel.name != "z");
   EXPECT_EQ(notes_of(report),
             std::vector<std::string>{"counters: launch 1 was 'y' in one traced run and 'w' in another: no measured "
                                      "bytes for p.a and the rows above"});

@@ -17,8 +17,8 @@ using testing::RunBuilder;
 using testing::TracedRun;
 using testing::work_of;
 
-const KernelBucket& bucket_named(const ProfileData& data, const std::string& name) {
-  for (const auto& bucket : data.kernels) {
+const KernelBucket& bucket_named(const Profile& data, const std::string& name) {
+  for (const auto& bucket : data.device->kernels) {
     if (bucket.name == name) return bucket;
   }
   throw std::out_of_range("no kernel " + name);
@@ -55,7 +55,7 @@ TEST(DeviceJoin, TheTimeOfAModuleIsTheSumOfItsKernels) {
   EXPECT_EQ(report.row("block").wall_ns, std::nullopt);
   EXPECT_EQ(report.total().wall_ns, 100'000);
   // Ops have the time of their own kernels.
-  EXPECT_EQ(report.data().ops[static_cast<std::size_t>(conv_op)].time_ns, 350);
+  EXPECT_EQ(report.data().counts.ops[static_cast<std::size_t>(conv_op)].time_ns, 350);
   EXPECT_EQ(report.row("block").op_time_ns, 370);
   EXPECT_EQ(report.row("block.conv").kernel_count, 2);
   EXPECT_EQ(report.row("").kernel_count, 3);
@@ -74,8 +74,8 @@ TEST(DeviceJoin, KernelsOfOnePlaceAreOneBucketWithExactStatistics) {
   run.kernel("gemm", place, start, start + 7).grid = {9, 1, 1};  // another grid: another bucket
   builder.derived_of({run.run});
 
-  ASSERT_EQ(builder.data.kernels.size(), 2);
-  const KernelBucket& gemm = builder.data.kernels[0];
+  ASSERT_EQ(builder.data.device->kernels.size(), 2);
+  const KernelBucket& gemm = builder.data.device->kernels[0];
   EXPECT_EQ(gemm.instances, 4);
   EXPECT_EQ(gemm.total_ns, 140);
   EXPECT_EQ(gemm.min_ns, 10);
@@ -83,9 +83,9 @@ TEST(DeviceJoin, KernelsOfOnePlaceAreOneBucketWithExactStatistics) {
   EXPECT_EQ(gemm.median_ns, 25);
   // Mean 35: (625 + 225 + 25 + 2025) / 3.
   EXPECT_DOUBLE_EQ(gemm.stddev_ns, std::sqrt(2'900.0 / 3));
-  EXPECT_EQ(builder.data.kernels[1].instances, 1);
-  EXPECT_EQ(builder.data.kernels[1].median_ns, 7);
-  EXPECT_EQ(builder.data.kernels[1].stddev_ns, 0);
+  EXPECT_EQ(builder.data.device->kernels[1].instances, 1);
+  EXPECT_EQ(builder.data.device->kernels[1].median_ns, 7);
+  EXPECT_EQ(builder.data.device->kernels[1].stddev_ns, 0);
 }
 
 TEST(DeviceJoin, PhasesAndModulesThatOnlyTheDeviceSawGetTimes) {
@@ -105,7 +105,7 @@ TEST(DeviceJoin, PhasesAndModulesThatOnlyTheDeviceSawGetTimes) {
   EXPECT_EQ(report.total().time_ns, 172);
   EXPECT_EQ(report.coverage().unattributed_kernels, 0);
   std::map<Phase, std::int64_t> by_phase;
-  for (const auto& time : builder.data.times) {
+  for (const auto& time : builder.data.times->modules) {
     if (time.owner.module == fc) by_phase[time.owner.phase] = time.self_ns.at(0);
   }
   EXPECT_EQ(by_phase, (std::map<Phase, std::int64_t>{{Phase::forward, 100}, {Phase::backward, 60}}));
@@ -132,7 +132,7 @@ TEST(DeviceJoin, RowsComeFromTheChosenRunAndSpreadsFromAll) {
   DeviceProfileBuilder builder({50'000, 60'000, 90'000});
   const auto fc = builder.module("fc", "Linear");
   builder.clock(fc, {1'000, 2'000, 3'000});
-  builder.data.runs.chosen = 1;
+  builder.data.run.runs.chosen = 1;
   std::vector<TracedRun> runs;
   for (const std::int64_t ns : {100, 110, 130}) {
     RunBuilder run;
@@ -150,9 +150,9 @@ TEST(DeviceJoin, WhereShapesAreNotKnownTheTimeIsTheModulesAndTheOpsTogether) {
   DeviceProfileBuilder builder;
   const auto attention = builder.module("attention", "Attention");
   const auto first = builder.op_index("aten::bmm", attention, work_of(100, 10));
-  builder.data.ops.back().shapes = testing::shapes("8x8");
+  builder.data.counts.ops.back().shapes = testing::shapes("8x8");
   builder.op_index("aten::bmm", attention, work_of(400, 20));
-  builder.data.ops.back().shapes = testing::shapes("16x16");
+  builder.data.counts.ops.back().shapes = testing::shapes("16x16");
   builder.op_index("aten::softmax", attention, work_of(4, 20));
   RunBuilder run;
   run.kernel("small", run.owner(attention, "aten::bmm", first), 0, 10);
@@ -160,9 +160,9 @@ TEST(DeviceJoin, WhereShapesAreNotKnownTheTimeIsTheModulesAndTheOpsTogether) {
   const testing::Derived report = builder.derived_of({run.run});
   EXPECT_EQ(report.row("attention").time_ns, 40);
   EXPECT_EQ(report.row("attention").op_time_ns, 40);
-  EXPECT_EQ(builder.data.ops[0].time_ns, std::nullopt);
-  EXPECT_EQ(builder.data.ops[1].time_ns, std::nullopt);
-  EXPECT_EQ(builder.data.ops[2].time_ns, 0);  // it launched nothing
+  EXPECT_EQ(builder.data.counts.ops[0].time_ns, std::nullopt);
+  EXPECT_EQ(builder.data.counts.ops[1].time_ns, std::nullopt);
+  EXPECT_EQ(builder.data.counts.ops[2].time_ns, 0);  // it launched nothing
 
   const auto group = [&](std::vector<std::string> keys) { return report.group(keys); };
   EXPECT_EQ(group({"op"})[0].keys, std::vector<std::string>{"aten::bmm"});
@@ -187,11 +187,11 @@ TEST(DeviceJoin, KernelsOfGraphsAreToldApartByNode) {
   }
   run.kernel("a", place, 100, 104);  // the same kernel, launched by itself
   builder.derived_of({run.run});
-  ASSERT_EQ(builder.data.kernels.size(), 3);
-  EXPECT_TRUE(builder.data.kernels[0].in_graph);
-  EXPECT_EQ(builder.data.kernels[0].instances, 2);
-  EXPECT_EQ(builder.data.kernels[1].name, "b");
-  EXPECT_FALSE(builder.data.kernels[2].in_graph);
+  ASSERT_EQ(builder.data.device->kernels.size(), 3);
+  EXPECT_TRUE(builder.data.device->kernels[0].in_graph);
+  EXPECT_EQ(builder.data.device->kernels[0].instances, 2);
+  EXPECT_EQ(builder.data.device->kernels[1].name, "b");
+  EXPECT_FALSE(builder.data.device->kernels[2].in_graph);
 }
 
 TEST(DeviceJoin, CopiesAndFillsAreNoKernelsButTakeTime) {

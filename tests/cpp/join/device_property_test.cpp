@@ -23,16 +23,16 @@ struct RandomProfile {
   explicit RandomProfile(unsigned seed) : random(seed) {
     for (int i = 0; i < 9; ++i) {
       // Any earlier module may be the parent, the model most often.
-      const auto count = static_cast<ModuleId>(builder.data.modules.size());
+      const auto count = static_cast<ModuleId>(builder.data.tree.modules.size());
       const ModuleId parent = below(3) == 0 || count == 3 ? kModel : 3 + below(count - 3);
       builder.module("m" + std::to_string(i), "M", parent);
     }
-    const auto modules = static_cast<ModuleId>(builder.data.modules.size());
+    const auto modules = static_cast<ModuleId>(builder.data.tree.modules.size());
     for (int i = 0; i < 12; ++i) builder.op_index("op" + std::to_string(i % 5), below(modules), work_of(100, 50));
     for (int i = 0; i < 10; ++i) {
       const auto op = below(12) - 3;  // some have none
       const bool known = op >= 0;
-      const auto& bucket = builder.data.ops[static_cast<std::size_t>(std::max(op, 0))];
+      const auto& bucket = builder.data.counts.ops[static_cast<std::size_t>(std::max(op, 0))];
       run.owner(known ? bucket.owner.module : below(modules), known ? bucket.op : "", known ? op : -1,
                 static_cast<Phase>(below(kPhaseCount)));
     }
@@ -63,7 +63,7 @@ struct RandomProfile {
   }
 
   bool in_subtree(ModuleId id, ModuleId root) const {
-    for (; id >= 0; id = builder.data.modules[static_cast<std::size_t>(id)].parent) {
+    for (; id >= 0; id = builder.data.tree.modules[static_cast<std::size_t>(id)].parent) {
       if (id == root) return true;
     }
     return false;
@@ -97,9 +97,9 @@ class RandomTraces : public ::testing::TestWithParam<unsigned> {};
 TEST_P(RandomTraces, BusyIsEveryNanosecondInWhichSomethingRan) {
   RandomProfile profile(GetParam());
   const testing::Derived report = profile.builder.derived_of({profile.run.run});
-  for (std::size_t id = 0; id < profile.builder.data.modules.size(); ++id) {
+  for (std::size_t id = 0; id < profile.builder.data.tree.modules.size(); ++id) {
     const auto root = static_cast<ModuleId>(id);
-    const auto& path = profile.builder.data.modules[id].path;
+    const auto& path = profile.builder.data.tree.modules[id].path;
     const auto exists = std::any_of(report.rows().begin(), report.rows().end(),
                                     [&](const auto& row) { return row.path == path && row.time_ns; });
     if (!exists) continue;
@@ -145,12 +145,12 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
   const auto sum = [&](const std::string& below, auto member) {
     std::int64_t total = 0;
     for (const auto& row : report.rows()) {
-      const auto id = std::find_if(profile.builder.data.modules.begin(), profile.builder.data.modules.end(),
+      const auto id = std::find_if(profile.builder.data.tree.modules.begin(), profile.builder.data.tree.modules.end(),
                                    [&](const auto& module) { return module.path == row.path; }) -
-                      profile.builder.data.modules.begin();
-      const auto root = std::find_if(profile.builder.data.modules.begin(), profile.builder.data.modules.end(),
+                      profile.builder.data.tree.modules.begin();
+      const auto root = std::find_if(profile.builder.data.tree.modules.begin(), profile.builder.data.tree.modules.end(),
                                      [&](const auto& module) { return module.path == below; }) -
-                        profile.builder.data.modules.begin();
+                        profile.builder.data.tree.modules.begin();
       if (below == "total" || profile.in_subtree(static_cast<ModuleId>(id), static_cast<ModuleId>(root))) {
         total += (row.self.*member).value_or(0);
       }
@@ -185,7 +185,7 @@ TEST_P(RandomTraces, KernelsAddUpToTheSame) {
     EXPECT_LE(kernel.min_ns, kernel.median_ns);
     EXPECT_LE(kernel.median_ns, kernel.max_ns);
   }
-  for (const auto& kernel : profile.builder.data.kernels) {
+  for (const auto& kernel : profile.builder.data.device->kernels) {
     instances += kernel.instances;
     unattributed += kernel.attributed ? 0 : kernel.instances;
   }
@@ -197,7 +197,7 @@ TEST_P(RandomTraces, KernelsAddUpToTheSame) {
   }
   // Ops: of each in its module and phase what was launched in it.
   std::int64_t ops = 0;
-  for (const auto& bucket : profile.builder.data.ops) ops += bucket.time_ns.value_or(0);
+  for (const auto& bucket : profile.builder.data.counts.ops) ops += bucket.time_ns.value_or(0);
   EXPECT_EQ(report.total().op_time_ns, ops);
 }
 

@@ -142,11 +142,11 @@ TEST(DeviceTimeline, DevicesAddUp) {
   EXPECT_EQ(report.row("a").idle_ns, 0);
   EXPECT_EQ(report.total().idle_before_ns, 50);  // the second one's first half
   EXPECT_DOUBLE_EQ(report.total().utilization.value_or(0), 75);
-  EXPECT_EQ(builder.data.kernels.size(), 2);
+  EXPECT_EQ(builder.data.device->kernels.size(), 2);
 }
 
 // Ten kernels of 40 ns, 60 ns apart, and a long one of another module.
-ProfileData mostly_waiting() {
+Profile mostly_waiting() {
   DeviceProfileBuilder builder;
   const auto tiny = builder.module("tiny", "Tiny");
   const auto large = builder.module("large", "Large");
@@ -163,7 +163,7 @@ ProfileData mostly_waiting() {
 
 TEST(DeviceTimeline, ADeviceThatMostlyWaitsIsOverhead) {
   auto data = mostly_waiting();
-  data.idle_basis = IdleBasis::bare;
+  data.device.make().timeline.idle_basis = IdleBasis::bare;
   const testing::Derived report(std::move(data));
   EXPECT_EQ(to_string(report.row("tiny").bound), "overhead");
   EXPECT_DOUBLE_EQ(report.row("tiny").utilization.value_or(0), 100.0 * 400 / (400 + 9 * 60));
@@ -176,13 +176,13 @@ TEST(DeviceTimeline, ADeviceThatMostlyWaitsIsOverhead) {
 // 10 launches may have waited 19 us each for whoever recorded them, and 540 ns are between them.
 TEST(DeviceTimeline, WhatObservingMayHaveCausedIsNoOverhead) {
   auto data = mostly_waiting();
-  ASSERT_EQ(data.idle_basis, IdleBasis::seen);
+  ASSERT_EQ(data.device->timeline.idle_basis, IdleBasis::seen);
   EXPECT_NE(to_string(testing::Derived(data).row("tiny").bound), "overhead");
   // Three times 4 ns for each of 10 launches: 540 - 120 > 400. With 5 ns each: 540 - 150 < 400.
-  data.idle_basis = IdleBasis::observing;
-  data.observing_ns = 4;
+  data.device.make().timeline.idle_basis = IdleBasis::observing;
+  data.device.make().timeline.observing_ns = 4;
   EXPECT_EQ(to_string(testing::Derived(data).row("tiny").bound), "overhead");
-  data.observing_ns = 5;
+  data.device.make().timeline.observing_ns = 5;
   EXPECT_NE(to_string(testing::Derived(data).row("tiny").bound), "overhead");
 }
 
@@ -195,7 +195,7 @@ TEST(DeviceTimeline, TimeBeforeTheFirstLaunchMakesNothingOverhead) {
   run.run.trace.start_ns = 1'000;
   run.run.trace.end_ns = 20'000;
   auto data = testing::with_runs(std::move(builder.data), {run.run});
-  data.idle_basis = IdleBasis::bare;
+  data.device.make().timeline.idle_basis = IdleBasis::bare;
   const testing::Derived report(std::move(data));
   EXPECT_EQ(report.row("a").idle_ns, 0);
   EXPECT_EQ(to_string(report.row("a").bound), "memory L2");
@@ -222,7 +222,7 @@ TEST(DeviceTimeline, WhatALaunchCostsIsTakenOffTheGapsThatItMade) {
   run.kernel("x", in_b, 1'700, 1'710);  // 100: the host waited for the copy, only this launch came after
   run.run.trace.end_ns = 1'720;
   builder.data = with_device(std::move(builder.data), {&run.run.trace}, run.run.owners, {}, 30);
-  EXPECT_EQ(builder.data.idle_basis, IdleBasis::observing);
+  EXPECT_EQ(builder.data.device->timeline.idle_basis, IdleBasis::observing);
   const testing::Derived report = builder.derived();
   EXPECT_EQ(report.row("a").idle_ns, 50 - 30 + 0);
   EXPECT_EQ(report.row("b").idle_ns, 80 - 2 * 30 + 100 - 30);

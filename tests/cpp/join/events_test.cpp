@@ -39,10 +39,11 @@ TEST(Events, AreThoseOfTheMedianRunInOrder) {
   Kept net;
   net.observed.timed = {net.pass(300), net.pass(100), net.pass(200)};
   const auto data = join(net.observed);
-  ASSERT_EQ(data.runs.chosen, 2);
-  ASSERT_TRUE(data.events.kept);
-  ASSERT_EQ(data.events.host.size(), 3U);
-  const auto& [model, linear, relu] = std::tie(data.events.host[0], data.events.host[1], data.events.host[2]);
+  ASSERT_EQ(data.run.runs.chosen, 2);
+  ASSERT_TRUE(data.times->events.kept);
+  ASSERT_EQ(data.times->events.host.size(), 3U);
+  const auto& [model, linear, relu] =
+      std::tie(data.times->events.host[0], data.times->events.host[1], data.times->events.host[2]);
   EXPECT_EQ(model.kind, EventKind::module);
   EXPECT_EQ(model.begin_ns, 0);
   EXPECT_EQ(model.name, -1);
@@ -50,9 +51,9 @@ TEST(Events, AreThoseOfTheMedianRunInOrder) {
   EXPECT_EQ(linear.thread, 0);
   EXPECT_EQ(relu.thread, 1);
   EXPECT_EQ(relu.begin_ns, 200);
-  EXPECT_EQ(data.events.names.at(static_cast<std::size_t>(linear.name)), "aten::linear");
-  EXPECT_EQ(data.ops.at(static_cast<std::size_t>(linear.bucket)).op, "aten::linear");
-  EXPECT_EQ(data.ops.at(static_cast<std::size_t>(relu.bucket)).op, "aten::relu");
+  EXPECT_EQ(data.times->events.names.at(static_cast<std::size_t>(linear.name)), "aten::linear");
+  EXPECT_EQ(data.counts.ops.at(static_cast<std::size_t>(linear.bucket)).op, "aten::linear");
+  EXPECT_EQ(data.counts.ops.at(static_cast<std::size_t>(relu.bucket)).op, "aten::relu");
   EXPECT_TRUE(data.notes.empty());
 }
 
@@ -60,9 +61,9 @@ TEST(Events, AreNotThereWhereNoneWereKept) {
   Kept net;
   net.observed.timed = {net.pass(300)};
   net.observed.timed[0].events.reset();
-  EXPECT_EQ(join(net.observed).events, Events{});
+  EXPECT_EQ(join(net.observed).times->events, Events{});
   net.observed.timed.clear();
-  EXPECT_EQ(join(net.observed).events, Events{});
+  EXPECT_EQ(join(net.observed).times->events, Events{});
 }
 
 TEST(Events, WhatThereWasNoRoomForIsSaid) {
@@ -72,7 +73,7 @@ TEST(Events, WhatThereWasNoRoomForIsSaid) {
   events->left_out = 12;
   net.observed.timed[0].events = events;
   const auto data = join(net.observed);
-  EXPECT_EQ(data.events.left_out, 12);
+  EXPECT_EQ(data.times->events.left_out, 12);
   ASSERT_EQ(data.notes.size(), 1U);
   EXPECT_EQ(data.notes[0].code, "events-left-out");
   EXPECT_NE(data.notes[0].text.find("12 further events"), std::string::npos);

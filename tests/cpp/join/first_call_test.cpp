@@ -22,7 +22,7 @@ struct SetsUp : testing::ObservedBuilder {
                  op_in_pass(3, "aten::arange", layer, 2, 5)};
     later.ops = {op_in_pass(1, "aten::mm", layer, 4, 40)};
   }
-  Note note() const { return note_on_first_call(first, later, observed.modules).value(); }
+  Note note() const { return note_on_first_call(first, later, observed.tree.modules).value(); }
 };
 
 constexpr const char* kThen = "; counts and times are those of the later calls";

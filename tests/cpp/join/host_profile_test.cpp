@@ -27,7 +27,7 @@ struct TwoLayers : testing::ObservedBuilder {
   }
 
   HostProfile host(const Pass& counting, const std::vector<Pass>& timed) const {
-    return host_profile(observed.modules, counting, timed, /*in_block=*/false);
+    return host_profile(observed.tree.modules, counting, timed, /*in_block=*/false);
   }
 };
 

@@ -18,11 +18,11 @@ struct OnDevice : testing::ObservedBuilder {
   ModuleId layer = module("layer", "Linear");
 
   OnDevice() {
-    observed.device = "cuda:0";
+    observed.run.device = "cuda:0";
     observed.counting = pass(9'000);
     observed.timed = {pass(4'000), pass(5'000)};
-    observed.runs.bare_ns = {8'000, 8'500};
-    observed.runs.warmup = 3;
+    observed.run.runs.bare_ns = {8'000, 8'500};
+    observed.run.runs.warmup = 3;
     observed.launches = {{}, {{1, {layer, Phase::forward}, 1}, "aten::linear"}};
     observed.on_device.emplace();
     observed.on_device->compute_capability = "9.0";
@@ -42,18 +42,18 @@ struct OnDevice : testing::ObservedBuilder {
 
 TEST(Join, PutsTogetherWhatWasObserved) {
   OnDevice net;
-  net.observed.partial = true;
-  net.observed.runs.steps = 7;
-  net.observed.environment = {{"torch", "2.11.0"}};
+  net.observed.run.partial = true;
+  net.observed.run.runs.steps = 7;
+  net.observed.run.environment = {{"torch", "2.11.0"}};
   const auto data = join(net.observed);
-  EXPECT_EQ(data.model, "Net");
-  EXPECT_EQ(data.device, "cuda:0");
-  EXPECT_EQ(data.mode, "run");
-  EXPECT_TRUE(data.partial);
-  EXPECT_EQ(data.modules, net.observed.modules);
-  EXPECT_EQ(data.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}, {}}));
-  EXPECT_EQ(data.environment, net.observed.environment);
-  EXPECT_EQ(data.ceilings, net.observed.ceilings);
+  EXPECT_EQ(data.run.model, "Net");
+  EXPECT_EQ(data.run.device, "cuda:0");
+  EXPECT_EQ(data.run.mode, Mode::run);
+  EXPECT_TRUE(data.run.partial);
+  EXPECT_EQ(data.tree.modules, net.observed.tree.modules);
+  EXPECT_EQ(data.run.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}, {}}));
+  EXPECT_EQ(data.run.environment, net.observed.run.environment);
+  EXPECT_EQ(data.roofs, net.observed.roofs);
   EXPECT_TRUE(data.notes.empty());
 }
 
@@ -112,15 +112,15 @@ TEST(Join, CallsOfPackagesAreUncostedAndSaid) {
 TEST(Join, TimesOfADeviceReplaceTheClocks) {
   const OnDevice net;
   const auto data = join(net.observed);
-  EXPECT_TRUE(data.device_timed);
-  EXPECT_EQ(data.compute_capability, "9.0");
-  ASSERT_EQ(data.ops.size(), 1);
-  EXPECT_EQ(data.ops[0].time_ns, 4'000);
-  ASSERT_EQ(data.times.size(), 2);
-  EXPECT_EQ(data.times[1].self_ns, (std::vector<std::int64_t>{4'000, 5'000}));
-  EXPECT_EQ(data.times[1].host_self_ns, (std::vector<std::int64_t>{100, 100}));
-  ASSERT_EQ(data.kernels.size(), 1);
-  EXPECT_EQ(data.kernels[0].bucket, 0);
+  EXPECT_TRUE(data.device);
+  EXPECT_EQ(data.device->compute_capability, "9.0");
+  ASSERT_EQ(data.counts.ops.size(), 1);
+  EXPECT_EQ(data.counts.ops[0].time_ns, 4'000);
+  ASSERT_EQ(data.times->modules.size(), 2);
+  EXPECT_EQ(data.times->modules[1].self_ns, (std::vector<std::int64_t>{4'000, 5'000}));
+  EXPECT_EQ(data.times->modules[1].host_self_ns, (std::vector<std::int64_t>{100, 100}));
+  ASSERT_EQ(data.device->kernels.size(), 1);
+  EXPECT_EQ(data.device->kernels[0].bucket, 0);
 }
 
 TEST(Join, APassWithoutATraceLeavesTheTimesOfWholeRunsAlone) {
@@ -128,11 +128,11 @@ TEST(Join, APassWithoutATraceLeavesTheTimesOfWholeRunsAlone) {
   net.observed.timed[1].device = nullptr;
   net.observed.on_device->notes = {make_note("no-kernel-times", "no CUPTI")};
   const auto data = join(net.observed);
-  EXPECT_FALSE(data.device_timed);
-  EXPECT_EQ(data.compute_capability, "");
-  EXPECT_EQ(data.ops[0].time_ns, std::nullopt);
-  for (const auto& time : data.times) EXPECT_TRUE(time.self_ns.empty());
-  EXPECT_EQ(data.runs.total_ns.size(), 2);
+  EXPECT_FALSE(data.device);
+  EXPECT_EQ(data.device->compute_capability, "");
+  EXPECT_EQ(data.counts.ops[0].time_ns, std::nullopt);
+  for (const auto& time : data.times->modules) EXPECT_TRUE(time.self_ns.empty());
+  EXPECT_EQ(data.run.runs.total_ns.size(), 2);
   EXPECT_EQ(data.notes, net.observed.on_device->notes);
 }
 
@@ -140,12 +140,12 @@ TEST(Join, CountersAreThoseOfTheKernels) {
   OnDevice net;
   net.observed.on_device->counters = testing::dram_counters({640});
   const auto data = join(net.observed);
-  EXPECT_EQ(data.kernels[0].counters[static_cast<std::size_t>(Counter::dram_bytes)], 640);
+  EXPECT_EQ(data.device->kernels[0].counters[static_cast<std::size_t>(Counter::dram_bytes)], 640);
 }
 
 TEST(Join, NotesStandInTheOrderOfWhatTheyAreAbout) {
   OnDevice net;
-  net.observed.mode = "block";
+  net.observed.run.mode = Mode::block;
   net.observed.notes = {make_note("timed-once", "before")};
   net.observed.regions = {{kModel, "part"}};
   net.observed.more_regions = true;

@@ -15,7 +15,8 @@ TEST(Regions, AreRowsBelowTheRowTheyWereOpenedIn) {
   testing::ObservedBuilder net;
   const ModuleId layer = net.module("layer", "Linear");
   const ModuleId first = layer + 1;
-  const auto rows = modules_with_regions(net.observed.modules, {{layer, "part"}, {kModel, "loss"}, {first, "inner"}});
+  const auto rows =
+      modules_with_regions(net.observed.tree.modules, {{layer, "part"}, {kModel, "loss"}, {first, "inner"}});
   ASSERT_EQ(rows.size(), 7);
   EXPECT_EQ(rows[4].path, "layer.part");
   EXPECT_EQ(rows[4].parent, layer);
@@ -44,7 +45,7 @@ TEST(Regions, HavePathsWithCallsAndWallTimes) {
   counting.regions = {{1, 1, 90}, {2, 3, 60}};
   Pass timed = counting;
   timed.regions = {{1, 1, 95}, {2, 3, 65}};
-  const std::vector<RegionInside> regions = {{kNoRegion, "decode"}, {1, "step"}};
+  const std::vector<RegionPath> regions = {{kNoRegion, "decode"}, {1, "step"}};
   const auto paths = region_paths(regions, counting, {counting, timed});
   ASSERT_EQ(paths.size(), 2);
   EXPECT_EQ(paths[0].wall_ns, (std::vector<std::int64_t>{90, 95}));
@@ -58,7 +59,7 @@ TEST(Regions, HaveNoWallTimesWhereARunOpenedThemLessOften) {
   counting.regions = {{1, 2, 90}};
   Pass fewer = counting;
   fewer.regions = {{1, 1, 90}};
-  const std::vector<RegionInside> regions = {{kNoRegion, "inside"}};
+  const std::vector<RegionPath> regions = {{kNoRegion, "inside"}};
   EXPECT_TRUE(region_paths(regions, counting, {counting, fewer}).front().wall_ns.empty());
   EXPECT_TRUE(region_paths(regions, counting, {Pass{}, counting}).front().wall_ns.empty());
   EXPECT_EQ(region_paths(regions, counting, {}).front().calls, 2);
@@ -67,7 +68,7 @@ TEST(Regions, HaveNoWallTimesWhereARunOpenedThemLessOften) {
 TEST(Regions, TellTheSameWorkOfAModuleApart) {
   testing::ObservedBuilder net;
   const ModuleId layer = net.module("layer", "Linear");
-  net.observed.region_paths = {{kNoRegion, "prefill"}, {kNoRegion, "decode"}};
+  net.observed.tree.regions = {{kNoRegion, "prefill"}, {kNoRegion, "decode"}};
   auto& counting = net.observed.counting;
   for (const RegionId region : {1, 2}) {
     auto op = testing::op_in_pass(1, "aten::linear", layer, region, 10 * region);

@@ -24,7 +24,7 @@ struct Replayed : testing::ObservedBuilder {
   std::int64_t now_ns = 100;
 
   Replayed() {
-    observed.device = "cuda:0";
+    observed.run.device = "cuda:0";
     observed.on_device = DeviceFacts{};
     observed.graphs.emplace_back();
     observed.launches.emplace_back();
@@ -81,9 +81,9 @@ struct Replayed : testing::ObservedBuilder {
     observed.timed = {pass};
     pass.graph_calls = {{0, {kModel, Phase::forward}, {}}};
     observed.kernel_passes = {pass};
-    const ProfileData data = join(observed);
+    const Profile data = join(observed);
     std::map<ModuleId, std::int64_t> times;
-    for (const auto& bucket : data.kernels) times[bucket.owner.module] += bucket.total_ns;
+    for (const auto& bucket : data.device->kernels) times[bucket.owner.module] += bucket.total_ns;
     notes = data.notes;
     return times;
   }

@@ -29,7 +29,7 @@ struct Fused : testing::ObservedBuilder {
 
 TEST(ScriptTimes, OtherOpsHaveTimesAndNoWork) {
   const Fused net;
-  const auto others = other_ops(net.counting, net.timed, net.observed.modules);
+  const auto others = other_ops(net.counting, net.timed, net.observed.tree.modules);
   ASSERT_EQ(others.ops.size(), 2);
   EXPECT_EQ(others.ops[0].op, "fused_mul");
   EXPECT_EQ(others.ops[0].time_ns, 70);
@@ -50,7 +50,7 @@ TEST(ScriptTimes, OtherOpsHaveTimesAndNoWork) {
 TEST(ScriptTimes, NothingIsSaidOfOpsThatDoNothing) {
   Fused net;
   net.timed.ops.erase(net.timed.ops.begin() + 1);
-  const auto others = other_ops(net.counting, net.timed, net.observed.modules);
+  const auto others = other_ops(net.counting, net.timed, net.observed.tree.modules);
   EXPECT_EQ(others.ops.size(), 1);
   EXPECT_FALSE(others.note);
 }
@@ -60,18 +60,18 @@ TEST(ScriptTimes, TheRowHasTheTimeOfBoth) {
   net.observed.counting = net.counting;
   net.observed.timed = {net.timed};
   const auto data = join(net.observed);
-  ASSERT_EQ(data.ops.size(), 4);
-  EXPECT_EQ(data.ops[0].time_ns, std::nullopt);  // mul did not run
-  EXPECT_EQ(data.ops[1].time_ns, 65);
-  EXPECT_EQ(data.ops[2].time_ns, 70);
-  EXPECT_EQ(data.ops[0].work.flops() + data.ops[1].work.flops(), 2'000);
+  ASSERT_EQ(data.counts.ops.size(), 4);
+  EXPECT_EQ(data.counts.ops[0].time_ns, std::nullopt);  // mul did not run
+  EXPECT_EQ(data.counts.ops[1].time_ns, 65);
+  EXPECT_EQ(data.counts.ops[2].time_ns, 70);
+  EXPECT_EQ(data.counts.ops[0].work.flops() + data.counts.ops[1].work.flops(), 2'000);
 }
 
 TEST(ScriptTimes, ANoteNamesWhatWasDifferentiatedAsAWhole) {
   Fused net;
-  EXPECT_FALSE(note_on_differentiated(net.counting, net.observed.modules));
+  EXPECT_FALSE(note_on_differentiated(net.counting, net.observed.tree.modules));
   net.counting.differentiated_whole = {kModel, net.layer};
-  const auto note = note_on_differentiated(net.counting, net.observed.modules);
+  const auto note = note_on_differentiated(net.counting, net.observed.tree.modules);
   ASSERT_TRUE(note);
   EXPECT_EQ(note->where, (std::vector<std::string>{"", "layer"}));
   EXPECT_EQ(

@@ -167,8 +167,8 @@ TEST(KinetoCollectives, CoalescedCallsHaveNoTimesAndTheirKernelARowOfItsOwn) {
   EXPECT_EQ(row.bytes, 40);
   EXPECT_NE(note_of(derived.data().notes, "collectives-untimed").find("1 call of collectives has no times"),
             std::string::npos);
-  const auto kernel = std::ranges::find(derived.data().ops, "nccl:AllReduce", &OpBucket::op);
-  ASSERT_NE(kernel, derived.data().ops.end());
+  const auto kernel = std::ranges::find(derived.data().counts.ops, "nccl:AllReduce", &OpBucket::op);
+  ASSERT_NE(kernel, derived.data().counts.ops.end());
   EXPECT_FALSE(kernel->costed);
   EXPECT_EQ(kernel->time_ns, 40'000);
   EXPECT_TRUE(is_communication(kernel->op));

@@ -62,7 +62,7 @@ void expect_rows_add_up(const testing::Derived& report) {
   }
   ASSERT_EQ(time, report.total().time_ns.value_or(0));
   ASSERT_EQ(flops, report.total().flops);
-  if (!report.data().device_timed) return;
+  if (!report.data().device) return;
   std::int64_t kernels = 0;
   for (const auto& kernel : report.kernels()) kernels += kernel.total_ns;
   ASSERT_EQ(kernels, time);
@@ -104,7 +104,7 @@ void read_damaged(const std::string& text, Damage& random, Counts& counts) {
     if (random.below(4) == 0) captures.push_back({"capture.json", trace, 0, random.below(2) == 0});
     auto observed =
         trace_record(std::move(trace), costs, steps, random.below(2) == 0 ? &model : nullptr, std::move(captures));
-    observed.ceilings = testing::round_ceilings();
+    observed.roofs = testing::round_ceilings();
     const testing::Derived report(join(std::move(observed)));
     ASSERT_NO_FATAL_FAILURE(expect_rows_add_up(report));
     ++counts.reports;

@@ -73,7 +73,7 @@ Derived imported(const TraceText& text, Captures&&... captures) {
   std::vector<Capture> all;
   (all.push_back(std::forward<Captures>(captures)), ...);
   auto observed = trace_record(text.trace(), costs, {}, nullptr, std::move(all));
-  observed.ceilings = round_ceilings();
+  observed.roofs = round_ceilings();
   return Derived(join(std::move(observed)));
 }
 
@@ -113,7 +113,7 @@ TEST(GraphReplays, TheirKernelsHaveTheOpsAndModulesOfTheCapture) {
   text.range("step", 0, 1000);
   for (int i = 0; i < 3; ++i) replay_of_net(text, 9 + i, 20 + 100 * i);
   const auto report = imported(text, given(capture_of_net()));
-  EXPECT_EQ(report.data().model, "Net");
+  EXPECT_EQ(report.data().run.model, "Net");
   EXPECT_EQ(report.total().flops, 3 * (1000 + 1000 + 16));
   EXPECT_EQ(report.total().time_ns, 3 * 38 * kReplayUs);
   EXPECT_EQ(report.row("Linear_0").flops, 3 * 1000);
@@ -142,12 +142,12 @@ TEST(GraphReplays, AddNoTimeOfTheHost) {
   const auto with = imported(text, given(capture_of_net()));
   const auto without = imported(text);
   EXPECT_EQ(with.total().idle_ns, without.total().idle_ns);
-  EXPECT_EQ(with.data().runs.total_ns, without.data().runs.total_ns);
+  EXPECT_EQ(with.data().run.runs.total_ns, without.data().run.runs.total_ns);
   std::int64_t host_ns = 0;
-  for (const auto& time : with.data().times) {
+  for (const auto& time : with.data().times->modules) {
     for (const auto self : time.host_self_ns) host_ns += self;
   }
-  EXPECT_EQ(host_ns, with.data().runs.total_ns.at(0));
+  EXPECT_EQ(host_ns, with.data().run.runs.total_ns.at(0));
 }
 
 TEST(GraphReplays, MatchAroundKernelsThatOneSideLacks) {
@@ -294,7 +294,7 @@ TEST(GraphReplays, ModulesAroundALaunchAreNotAddedAgain) {
   call(text, "hipGraphLaunch", 9, 20);
   text.kernel("gemm", 9, 30, 10);
   const auto report = imported(text, given(capture));
-  EXPECT_EQ(report.data().model, "Net");
+  EXPECT_EQ(report.data().run.model, "Net");
   EXPECT_EQ(report.row("").calls, 1);
   EXPECT_EQ(report.row("Block_0").time_ns, 10 * kReplayUs);
   EXPECT_EQ(report.row("Block_0").calls, 1);

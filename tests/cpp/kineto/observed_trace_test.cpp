@@ -37,7 +37,7 @@ void expect_additive(const testing::Derived& report) {
   EXPECT_EQ(idle, report.total().idle_between_ns.value_or(0));
   EXPECT_EQ(flops, report.total().flops);
   EXPECT_EQ(kernels, report.total().kernel_count.value_or(0));
-  if (report.data().device_timed) {
+  if (report.data().device) {
     EXPECT_EQ(kernel_time, time);
   }
 }
@@ -45,15 +45,15 @@ void expect_additive(const testing::Derived& report) {
 TEST(ObservedTrace, OnTheCpuOpsAndModulesHaveTheHostsTimes) {
   const auto report = derived_of(
       TraceText().module("Net_0", 0, 100).module("Linear_0", 10, 40).op("aten::mm", 20, 25).op("aten::add", 60, 10));
-  EXPECT_EQ(report.data().device, "cpu");
-  EXPECT_EQ(report.data().model, "Net");
+  EXPECT_EQ(report.data().run.device, "cpu");
+  EXPECT_EQ(report.data().run.model, "Net");
   EXPECT_EQ(report.row("Linear_0").time_ns, 40 * kUs);
   EXPECT_EQ(report.row("Linear_0").op_time_ns, 25 * kUs);
   EXPECT_EQ(report.row("Linear_0").flops, 1000);
   EXPECT_EQ(report.row("").time_ns, 100 * kUs);
   EXPECT_EQ(report.row("").self.flops, 16);
   EXPECT_EQ(report.total().flops, 1016);
-  EXPECT_EQ(report.data().runs.total_ns.at(0), 100 * kUs);
+  EXPECT_EQ(report.data().run.runs.total_ns.at(0), 100 * kUs);
   expect_additive(report);
 }
 
@@ -67,13 +67,13 @@ TEST(ObservedTrace, OverlappingKernelsAreBusyOnce) {
                                      .launch(2, 45)
                                      .kernel("gemm", 1, 50, 100, 7)
                                      .kernel("add", 2, 110, 100, 8));
-  EXPECT_EQ(report.data().device, "cuda:0");
+  EXPECT_EQ(report.data().run.device, "cuda:0");
   EXPECT_EQ(report.total().time_ns, 200 * kUs);
   EXPECT_EQ(report.total().busy_ns, 160 * kUs);
   // From the trace's begin on: 50 µs until the first kernel.
   EXPECT_EQ(report.total().idle_ns, 50 * kUs);
   EXPECT_EQ(report.row("").busy_ns, 160 * kUs);
-  EXPECT_EQ(report.data().runs.total_ns.at(0), 210 * kUs);
+  EXPECT_EQ(report.data().run.runs.total_ns.at(0), 210 * kUs);
   EXPECT_EQ(report.total().kernel_count, 2);
   ASSERT_EQ(report.kernels().size(), 2);
   EXPECT_EQ(report.kernels()[0].op, "aten::mm");
@@ -100,7 +100,7 @@ TEST(ObservedTrace, TwoDevicesAreAddedUp) {
                                      .kernel("gemm", 1, 10, 50, 7, 0)
                                      .kernel("gemm", 2, 20, 40, 7, 3)
                                      .kernel("gemm", 3, 70, 10, 7, 3));
-  EXPECT_EQ(report.data().device, "cuda:3");  // most kernels ran there
+  EXPECT_EQ(report.data().run.device, "cuda:3");  // most kernels ran there
   EXPECT_EQ(report.total().time_ns, 100 * kUs);
   EXPECT_EQ(report.total().busy_ns, 100 * kUs);
   // Device 0: 10 before, 40 after. Device 3: 20 before, 10 between, 20 after.
@@ -251,16 +251,16 @@ TraceText three_steps() {
 
 TEST(ObservedTrace, AllStepsOrSomeOfThem) {
   const auto all = derived_of(three_steps());
-  EXPECT_EQ(all.data().runs.steps, 3);
-  EXPECT_EQ(all.data().runs.step_ns, (std::vector<std::int64_t>{900 * kUs, 900 * kUs, 900 * kUs}));
+  EXPECT_EQ(all.data().run.runs.steps, 3);
+  EXPECT_EQ(all.data().run.runs.step_ns, (std::vector<std::int64_t>{900 * kUs, 900 * kUs, 900 * kUs}));
   EXPECT_EQ(all.total().time_ns, 930 * kUs);
   EXPECT_EQ(all.total().flops, 3000);
   const auto second = derived_of(three_steps(), StepRange{8, 8});
-  EXPECT_EQ(second.data().runs.steps, 1);
+  EXPECT_EQ(second.data().run.runs.steps, 1);
   EXPECT_EQ(second.total().time_ns, 310 * kUs);
   EXPECT_EQ(second.total().flops, 1000);
   EXPECT_EQ(second.row("").calls, 1);
-  EXPECT_EQ(second.data().runs.total_ns.at(0), (800 + 310) * kUs);
+  EXPECT_EQ(second.data().run.runs.total_ns.at(0), (800 + 310) * kUs);
   // The kernel of the step before ran until 1,100, the step's own begins at 1,800; the one after it is no part.
   EXPECT_EQ(second.total().idle_ns, 700 * kUs);
   const auto two = derived_of(three_steps(), StepRange{8, 100});
@@ -293,7 +293,7 @@ TEST(ObservedTrace, ThousandsOfSteps) {
     text.range("ProfilerStep#" + std::to_string(step), 10 * step, 9).op("aten::mm", 10 * step + 2, 5);
   }
   const auto report = derived_of(text, StepRange{1, kSteps});
-  EXPECT_EQ(report.data().runs.steps, kSteps - 1);
+  EXPECT_EQ(report.data().run.runs.steps, kSteps - 1);
   EXPECT_EQ(report.total().flops, (kSteps - 1) * 1000);
 }
 
@@ -361,13 +361,13 @@ TEST(ObservedTrace, StepsWithoutAnyOpAreNone) {
                         .range("ProfilerStep#5", 200, 50);
   for (const auto& steps : {std::optional<StepRange>(), std::optional(StepRange(0, 9))}) {
     const auto observed = observed_of(text, steps);
-    EXPECT_EQ(observed.runs.steps, 2);
-    EXPECT_EQ(observed.runs.step_ns, (std::vector<std::int64_t>{100 * kUs, 100 * kUs}));
+    EXPECT_EQ(observed.run.runs.steps, 2);
+    EXPECT_EQ(observed.run.runs.step_ns, (std::vector<std::int64_t>{100 * kUs, 100 * kUs}));
     EXPECT_NE(note_of(observed.notes, "trace-lacks").find("1 step of the trace without any op"), std::string::npos);
   }
   EXPECT_THROW(observed_of(text, StepRange(5, 5)), TraceError);
   const auto kernels = TraceText().range("ProfilerStep#3", 0, 100).kernel("gemm", 1, 20, 30);
-  EXPECT_EQ(observed_of(kernels).runs.steps, 1) << "without ops nothing tells";
+  EXPECT_EQ(observed_of(kernels).run.runs.steps, 1) << "without ops nothing tells";
 }
 
 // A time that lies decades from all others would make the window decades long: it is damaged.
@@ -387,7 +387,7 @@ TEST(ObservedTrace, AStrayTimeIsLeftOut) {
         << note_of(observed.notes, "trace-lacks");
     const testing::Derived report(join(observed));
     EXPECT_EQ(report.total().time_ns, 30 * kUs);
-    EXPECT_EQ(report.data().runs.total_ns.at(0), 100 * kUs);
+    EXPECT_EQ(report.data().run.runs.total_ns.at(0), 100 * kUs);
   }
 }
 

@@ -196,7 +196,7 @@ TEST(ServingSteps, KindsOfStepsAreRegions) {
   text.range("execute_context_1(2)_generation_0(0)", 400, 100).op("aten::add", 420, 10);
   const auto record = observed_of(text);
   std::vector<std::string> names;
-  for (const auto& region : record.region_paths) names.push_back(region.name);
+  for (const auto& region : record.tree.regions) names.push_back(region.name);
   EXPECT_EQ(names, (std::vector<std::string>{"decode", "mixed", "prefill"}));
   EXPECT_EQ(record.regions.size(), 3U);
 }

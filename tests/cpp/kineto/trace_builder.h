@@ -130,7 +130,7 @@ inline RunRecord observed_of(const TraceText& text, const std::optional<kineto::
                              const kineto::CalledModel* model = nullptr) {
   FakeCosts costs;
   auto observed = kineto::trace_record(text.trace(), costs, steps, model);
-  observed.ceilings = round_ceilings();
+  observed.roofs = round_ceilings();
   return observed;
 }
 

@@ -16,7 +16,7 @@ namespace roofprof {
 namespace {
 
 // Nobody outside makes a report of anything but a file.
-static_assert(!std::is_constructible_v<Report, std::shared_ptr<const ProfileData>>);
+static_assert(!std::is_constructible_v<Report, std::shared_ptr<const Profile>>);
 
 // Of a report that nobody keeps nothing is referred to.
 #define ROOFPROF_BY_VALUE(call) static_assert(!std::is_reference_v<decltype(std::declval<Report>().call)>)

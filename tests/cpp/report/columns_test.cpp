@@ -84,7 +84,7 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
                        "overhead: most time is outside ops; lower bound: sum over ops of max(FLOPs / peak, "
                        "bytes / bandwidth); bound: the roof behind most of it; "
                        "%roof = lower bound / time; wasted = time - lower bound\n"));
-  part.data.modules[kModel].inferred = true;
+  part.data.tree.modules[kModel].inferred = true;
   part.op("mylib::free", kModel, {}, 500).costed = false;
   EXPECT_TRUE(contains(
       legend(part.report()),
@@ -93,10 +93,10 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
   EXPECT_TRUE(contains(legend(part.report(), "op"),
                        "an op without a known cost is in it; ?: of what is known alone; <=: an upper one, likewise\n"));
   EXPECT_FALSE(contains(legend(part.report()), "latency/code"));
-  part.data.ops.front().work = testing::work_of(2'000, 500);
+  part.data.counts.ops.front().work = testing::work_of(2'000, 500);
   EXPECT_TRUE(
       contains(legend(part.report()), "latency/code: roofs explain under 3%, latency or the ops' own code the rest"));
-  part.data.ceilings = {};
+  part.data.roofs = {};
   EXPECT_FALSE(contains(legend(part.report()), "lower bound"));
   testing::ProfileBuilder counted;
   counted.op("aten::linear", kModel, testing::work_of(2'000, 500));
@@ -131,7 +131,7 @@ TEST(Legend, ExplainsWhatIsShownAndWhatThatMentions) {
   const std::string of_waste = legend_of(part.report(), {"wasted"});
   EXPECT_TRUE(contains(of_waste, "lower bound: sum over ops")) << of_waste;  // which wasted mentions
   // No column of a report without marks explains them; each sentence that a full table has is there once.
-  part.data.modules[kModel].inferred = true;
+  part.data.tree.modules[kModel].inferred = true;
   EXPECT_TRUE(contains(legend_of(part.report(), {"params"}), "~: which module ran was inferred"));
 }
 
@@ -168,11 +168,11 @@ TEST(Legend, MentionsFiguresThatItExplains) {
 
 TEST(Brief, SaysIntegerOperationsWhereMostAre) {
   Part part;
-  part.data.ops.front().work = testing::work_of(2'000'000, 500, 0, DType::int8);
+  part.data.counts.ops.front().work = testing::work_of(2'000'000, 500, 0, DType::int8);
   part.op("aten::relu", kModel, testing::work_of(1'000, 500), 500);
   const std::string brief = part.report().brief();
   EXPECT_TRUE(contains(brief, "total: 1.00 k FLOPs, 2.00 M integer operations, ")) << brief;
-  part.data.ops.front().work = testing::work_of(500, 500, 0, DType::int8);
+  part.data.counts.ops.front().work = testing::work_of(500, 500, 0, DType::int8);
   EXPECT_FALSE(contains(part.report().brief(), "integer operations"));
 }
 
@@ -186,7 +186,7 @@ TEST(Brief, SaysWhatWastesMostWhereNoRuleHolds) {
   EXPECT_TRUE(contains(
       brief, "findings: none by a rule; most waste is in aten::linear of layer: 2.00 us, 44.4% of the total\n"))
       << brief;
-  net.data.ceilings = {};
+  net.data.roofs = {};
   EXPECT_TRUE(contains(net.report().brief(), "findings: none: they need roofs, and the report has none\n"));
 }
 
@@ -205,10 +205,10 @@ TEST(Units, AreSpelledAlikeInATable) {
 TEST(Facts, OfGroupsAreThoseThatOpsHave) {
   Part part;
   EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::roofs);
-  part.data.ceilings = {};
-  part.data.ops.back().work = testing::work_of(2'000, 500, 0, DType::int8);
+  part.data.roofs = {};
+  part.data.counts.ops.back().work = testing::work_of(2'000, 500, 0, DType::int8);
   EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
-  part.data.modules[kModel].inferred = true;
+  part.data.tree.modules[kModel].inferred = true;
   EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
   EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::integers | facts::inferred);
 }

@@ -97,7 +97,7 @@ TEST(Csv, UnknownFiguresAreEmptyAndKnownZerosAreNot) {
 TEST(Csv, QuotesWhatWouldBreakALine) {
   testing::ProfileBuilder builder;
   const ModuleId odd = builder.module("a,\"b\"\nc", "Type");
-  builder.data.modules[static_cast<std::size_t>(odd)].input_shapes = {{1, 2}, {3}};
+  builder.data.tree.modules[static_cast<std::size_t>(odd)].input_shapes = {{1, 2}, {3}};
   const auto csv = parse_csv(builder.report().to_csv());
   ASSERT_EQ(csv.size(), 3U);
   EXPECT_EQ(csv[2][column(csv, "path")], "a,\"b\"\nc");

@@ -116,7 +116,7 @@ TEST(KernelTable, WhereNothingWasTracedSaysSo) {
 
 TEST(SimulatedDevice, AnUncostedOpMakesTheRatioAnUpperLimit) {
   testing::DeviceProfileBuilder builder;
-  builder.data.environment = {{"device", "simulated GPU"}};
+  builder.data.run.environment = {{"device", "simulated GPU"}};
   const auto layer = builder.module("layer", "Layer");
   const auto op = builder.op_index("aten::mm", layer, testing::work_of(1'000, 500));
   builder.op("my::op", layer, {}).costed = false;

@@ -12,7 +12,7 @@
 #include "core/fields.h"
 #include "core/json/file.h"
 #include "core/json/reader.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 #include "report/sample_device.h"
 #include "report/sample_models.h"
 #include "roofprof/ranks.h"
@@ -39,8 +39,8 @@ TEST(ReportJson, IsJsonForEverySample) {
 TEST(ReportJson, NamesAndFiguresThatJsonCannotSayDoNotBreakIt) {
   testing::ProfileBuilder builder;
   builder.module("a\"b\n\xFF", "Odd\\Type");
-  builder.data.environment = {{"nan", std::nan("")}, {"text", "x\ty"}};
-  builder.data.ceilings.compute[0].provenance.spread = std::numeric_limits<double>::infinity();
+  builder.data.run.environment = {{"nan", std::nan("")}, {"text", "x\ty"}};
+  builder.data.roofs.compute[0].provenance.spread = std::numeric_limits<double>::infinity();
   const std::string json = builder.report().to_json();
   EXPECT_TRUE(is_json(json));
   EXPECT_NE(json.find(R"("nan": null)"), std::string::npos);
@@ -204,7 +204,7 @@ TEST(ReportJson, FilesOfRanksAreMerged) {
   for (const std::int64_t rank : {0, 1}) {
     testing::ProfileBuilder profile;
     profile.op("aten::linear", kModel, testing::work_of(rank == 0 ? 1'000 : 200, 500));
-    profile.data.environment = {{"world_size", std::int64_t{2}}, {"rank", rank}};
+    profile.data.run.environment = {{"world_size", std::int64_t{2}}, {"rank", rank}};
     paths.push_back(::testing::TempDir() + "/json_test_" + std::to_string(::getpid()) + "." + std::to_string(rank));
     profile.report().write_json(paths.back());
   }

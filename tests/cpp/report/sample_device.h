@@ -22,10 +22,10 @@ inline Ceilings simulated_ceilings() {
 class SimulatedGpu : public SampleModel {
  public:
   explicit SimulatedGpu(const std::string& model) : SampleModel(model) {
-    data.device = "cuda:0";
-    data.ceilings = simulated_ceilings();
-    data.compute_capability = "8.9";
-    data.environment = {{"device", "simulated GPU"}, {"torch", "2.11.0"}};
+    data.run.device = "cuda:0";
+    data.roofs = simulated_ceilings();
+    data.device.make().compute_capability = "8.9";
+    data.run.environment = {{"device", "simulated GPU"}, {"torch", "2.11.0"}};
     now_ns = run.run.trace.start_ns = 1'000'000;
   }
 
@@ -33,8 +33,8 @@ class SimulatedGpu : public SampleModel {
   // many parts of 100 come from DRAM.
   void launch(const std::string& kernel, std::int64_t op, std::int64_t wait_ns, double efficiency, int dram_percent,
               int instances = 1) {
-    const OpBucket& bucket = data.ops[static_cast<std::size_t>(op)];
-    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_time_ns);
+    const OpBucket& bucket = data.counts.ops[static_cast<std::size_t>(op)];
+    const auto least = static_cast<double>(roof_shares(bucket, data.roofs).lower_bound_time_ns);
     const auto place = run.owner(bucket.owner.module, bucket.op, op);
     for (int i = 0; i < instances; ++i) {
       const auto ns = static_cast<std::int64_t>(least / efficiency / instances) + 40 * i;
@@ -45,18 +45,18 @@ class SimulatedGpu : public SampleModel {
     }
   }
 
-  std::int64_t last_op() const { return static_cast<std::int64_t>(data.ops.size()) - 1; }
+  std::int64_t last_op() const { return static_cast<std::int64_t>(data.counts.ops.size()) - 1; }
 
   Report finish_on_device(bool with_counters = true) {
     run.run.trace.end_ns = now_ns + 20'000;
-    data.runs.total_ns = {run.run.trace.end_ns - run.run.trace.start_ns};
-    data.runs.bare_ns = data.runs.total_ns;
-    data.runs.chosen = 0;
-    data.runs.warmup = 3;
+    data.run.runs.total_ns = {run.run.trace.end_ns - run.run.trace.start_ns};
+    data.run.runs.bare_ns = data.run.runs.total_ns;
+    data.run.runs.chosen = 0;
+    data.run.runs.warmup = 3;
     time(kModel, {});
-    for (auto& time : data.times) time.self_ns = {12'000};
-    data = at_bare_speed(
-        with_runs(std::move(data), {run.run}, with_counters ? std::optional(dram_counters(dram)) : std::nullopt));
+    for (auto& time : data.times.make().modules) time.self_ns = {12'000};
+    data = with_runs(std::move(data), {run.run}, with_counters ? std::optional(dram_counters(dram)) : std::nullopt);
+    data.device.make().timeline = at_bare_speed(*data.device, data.run.runs.bare_ns);
     return report();
   }
 

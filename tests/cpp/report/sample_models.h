@@ -27,12 +27,12 @@ inline Ceilings sample_ceilings() {
 class SampleModel : public ProfileBuilder {
  public:
   explicit SampleModel(const std::string& model) {
-    data.model = model;
-    data.modules[kModel].type = model;
-    data.ceilings = sample_ceilings();
-    data.environment = {
+    data.run.model = model;
+    data.tree.modules[kModel].type = model;
+    data.roofs = sample_ceilings();
+    data.run.environment = {
         {"device", "Intel(R) Xeon(R) Processor @ 2.80GHz"}, {"torch_threads", std::int64_t{2}}, {"torch", "2.11.0"}};
-    data.runs.warmup = 3;
+    data.run.runs.warmup = 3;
   }
 
   // A module with one op that reaches `efficiency` of its roof.
@@ -44,7 +44,7 @@ class SampleModel : public ProfileBuilder {
       at(up).param_bytes += 4 * params;
     }
     auto& bucket = op(op_name, id, work);
-    const auto least = static_cast<double>(roof_shares(bucket, data.ceilings).lower_bound_time_ns);
+    const auto least = static_cast<double>(roof_shares(bucket, data.roofs).lower_bound_time_ns);
     const auto time_ns = static_cast<std::int64_t>(least / efficiency) + 900;
     bucket.time_ns = time_ns;
     time(id, {time_ns + 4'000, time_ns + 4'400, time_ns + 5'000});
@@ -81,12 +81,12 @@ class SampleModel : public ProfileBuilder {
     return id;
   }
 
-  Module& at(ModuleId id) { return data.modules[static_cast<std::size_t>(id)]; }
+  Module& at(ModuleId id) { return data.tree.modules[static_cast<std::size_t>(id)]; }
 
   Report finish() {
     time(kModel, {30'000, 31'000, 36'000});
-    data.runs.chosen = 1;
-    data.runs.bare_ns = {data.runs.total_ns[0] * 97 / 100, data.runs.total_ns[0] * 98 / 100};
+    data.run.runs.chosen = 1;
+    data.run.runs.bare_ns = {data.run.runs.total_ns[0] * 97 / 100, data.run.runs.total_ns[0] * 98 / 100};
     return report();
   }
 };
@@ -161,13 +161,13 @@ inline Report sample_transformer(bool timed = true) {
   net.pointwise("norm", "LayerNorm", "aten::layer_norm", kModel, tokens * dim, 7, 2 * dim);
   net.linear("lm_head", kModel, tokens, dim, 50'257);
   if (timed) return net.finish();
-  for (auto& op : net.data.ops) op.time_ns.reset();
-  for (auto& time : net.data.times) time.self_ns.clear();
+  for (auto& op : net.data.counts.ops) op.time_ns.reset();
+  for (auto& time : net.data.times.make().modules) time.self_ns.clear();
   net.time(kModel, {});
-  net.data.runs = {};
-  net.data.ceilings = {};
-  net.data.mode = "count";
-  net.data.device = "meta";
+  net.data.run.runs = {};
+  net.data.roofs = {};
+  net.data.run.mode = Mode::count;
+  net.data.run.device = "meta";
   return net.report();
 }
 
@@ -198,15 +198,15 @@ inline Report sample_cooperative() {
   net.op("aten::add_", fusion, work_of(0, 64'000), 100);
   net.op("aten::mse_loss", kOutside, work_of(3'000, 8'000, 4), 1'400);
   net.module("auxiliary_head", "Sequential");
-  net.module("auxiliary_head.0", "Linear", static_cast<ModuleId>(net.data.modules.size() - 1));
+  net.module("auxiliary_head.0", "Linear", static_cast<ModuleId>(net.data.tree.modules.size() - 1));
   net.module("unused_classifier", "Linear");
-  for (std::size_t i = 1; i <= 3; ++i) net.data.modules[net.data.modules.size() - i].params = 130;
+  for (std::size_t i = 1; i <= 3; ++i) net.data.tree.modules[net.data.tree.modules.size() - i].params = 130;
   net.at(kModel).params += 2 * 130;
-  net.data.mode = "block";
-  net.data.runs.steps = 4;
-  net.data.runs.after_steps.emplace();
-  net.data.partial = true;
-  net.data.unobserved = {{"spconv::SubMConv3d", 12}};
+  net.data.run.mode = Mode::block;
+  net.data.run.runs.steps = 4;
+  net.data.run.runs.after_steps.emplace();
+  net.data.run.partial = true;
+  net.data.counts.unobserved = {{"spconv::SubMConv3d", 12}};
   net.data.notes = {
       make_note("timing-stopped",
                 "the second call dispatched other ops than the first (a cache grew?): repeats stopped after one run")};

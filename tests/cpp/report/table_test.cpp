@@ -26,7 +26,7 @@ std::string table_of(const Report& report, const std::string& sort, std::vector<
 
 TEST(Report, NeedsDataThatDoesNotContradictItself) {
   EXPECT_THROW(make_report(nullptr, {}), std::invalid_argument);
-  EXPECT_THROW(make_report(std::make_shared<ProfileData>(), {}), std::invalid_argument);
+  EXPECT_THROW(make_report(std::make_shared<Profile>(), {}), std::invalid_argument);
 }
 
 TEST(TableLayout, MatchesTheGoldenFiles) {
@@ -88,7 +88,7 @@ TEST(Table, KeepsQuietAboutWhatDoesNotMatter) {
   const auto with_parameters = builder.module("head", "Linear");
   builder.module("dropout", "Dropout");
   builder.module("relu", "ReLU");
-  builder.data.modules[static_cast<std::size_t>(with_parameters)].params = 10;
+  builder.data.tree.modules[static_cast<std::size_t>(with_parameters)].params = 10;
   builder.op("aten::linear", kModel, testing::work_of(100'000, 100), 1'000);
   builder.op("aten::add", kModel, testing::work_of(10, 100, 0, DType::int64), 1'000).work.macs = 0;
   builder.time(kModel, {2'000});
@@ -311,7 +311,7 @@ TEST(Table, RefusesUnknownColumnsAndSortKeysOfEveryKind) {
 Report merged_of_three() {
   testing::ProfileBuilder profile;
   profile.op("aten::linear", kModel, testing::work_of(1'000, 500));
-  auto& ranks = profile.data.kind.emplace<MergedRanks>().ranks;
+  auto& ranks = profile.data.origin.kind.emplace<MergedRanks>().ranks;
   ranks.resize(3);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].rank = static_cast<std::int64_t>(i);
@@ -354,7 +354,7 @@ TEST(Table, WithoutTimesTheirColumnsGoAndItSaysWhy) {
 
 TEST(Table, WithoutRoofsItSaysSo) {
   testing::ProfileBuilder builder;
-  builder.data.ceilings = {};
+  builder.data.roofs = {};
   builder.op("aten::relu", kModel, testing::work_of(100, 100), 50);
   builder.time(kModel, {100});
   const std::string table = builder.report().table();

@@ -17,8 +17,8 @@ struct TracedRun {
 };
 
 // Runs of one session: the owners are those of the run that has most.
-inline ProfileData with_runs(ProfileData data, const std::vector<TracedRun>& runs,
-                             const std::optional<CounterTrace>& counters = {}) {
+inline Profile with_runs(Profile data, const std::vector<TracedRun>& runs,
+                         const std::optional<CounterTrace>& counters = {}) {
   std::vector<const DeviceTrace*> traces;
   std::vector<LaunchOwner> owners;
   for (const auto& run : runs) {
@@ -81,19 +81,19 @@ class RunBuilder {
 class DeviceProfileBuilder : public ProfileBuilder {
  public:
   explicit DeviceProfileBuilder(std::vector<std::int64_t> wall_ns = {100'000}) {
-    data.device = "cuda:0";
-    data.runs.total_ns = std::move(wall_ns);
-    data.runs.chosen = 0;
+    data.run.device = "cuda:0";
+    data.run.runs.total_ns = std::move(wall_ns);
+    data.run.runs.chosen = 0;
   }
 
   // What the clock saw of a module, one figure for each run.
   void clock(ModuleId module, std::vector<std::int64_t> self_ns, std::int64_t calls = 1, Phase phase = Phase::forward) {
-    data.times.push_back({{module, phase}, calls, std::move(self_ns), {}});
+    data.times.make().modules.push_back({{module, phase}, calls, std::move(self_ns), {}});
   }
 
   std::int64_t op_index(const std::string& name, ModuleId module, const Work& work, std::int64_t calls = 1) {
     op(name, module, work, 0, calls);
-    return static_cast<std::int64_t>(data.ops.size()) - 1;
+    return static_cast<std::int64_t>(data.counts.ops.size()) - 1;
   }
 
   Derived derived_of(const std::vector<TracedRun>& runs, const std::optional<CounterTrace>& counters = {}) {

@@ -40,8 +40,9 @@ class ObservedBuilder {
  public:
   ObservedBuilder() {
     const ProfileBuilder empty;
-    static_cast<RunInfo&>(observed) = empty.data;
-    observed.modules = empty.data.modules;
+    observed.run = empty.data.run;
+    observed.tree = empty.data.tree;
+    observed.roofs = empty.data.roofs;
   }
 
   ModuleId module(const std::string& path, const std::string& type, ModuleId parent = kModel) {
@@ -49,8 +50,8 @@ class ObservedBuilder {
     module.path = path;
     module.type = type;
     module.parent = parent;
-    observed.modules.push_back(std::move(module));
-    return static_cast<ModuleId>(observed.modules.size() - 1);
+    observed.tree.modules.push_back(std::move(module));
+    return static_cast<ModuleId>(observed.tree.modules.size() - 1);
   }
 
   Derived derived() const { return Derived(join(observed)); }

@@ -10,7 +10,7 @@
 #include "analysis/group.h"
 #include "analysis/rows.h"
 #include "analysis/whole/analysis.h"
-#include "core/profile_data.h"
+#include "core/profile.h"
 
 namespace roofprof::testing {
 
@@ -46,11 +46,11 @@ inline Work work_of(std::int64_t flops, std::int64_t read_bytes, std::int64_t wr
 // A profile and what follows from it: a report without its printers.
 class Derived {
  public:
-  explicit Derived(ProfileData profile)
-      : analysis_(std::make_shared<const Analysis>(std::make_shared<const ProfileData>(std::move(profile)))) {}
+  explicit Derived(Profile profile)
+      : analysis_(std::make_shared<const Analysis>(std::make_shared<const Profile>(std::move(profile)))) {}
 
   const Analysis& analysis() const { return *analysis_; }
-  const ProfileData& data() const { return analysis_->data(); }
+  const Profile& data() const { return analysis_->data(); }
   const std::vector<RooflineRow>& rows() const { return analysis_->rows(); }
   const RooflineRow& total() const { return analysis_->total(); }
   const RooflineRow& row(std::string_view path) const { return row_named(path, rows(), data()); }
@@ -68,15 +68,15 @@ class Derived {
 class ProfileBuilder {
  public:
   ProfileBuilder() {
-    data.model = "Net";
-    data.device = "cpu";
-    data.mode = "run";
-    data.ceilings = round_ceilings();
-    data.modules.resize(3);
-    data.modules[kModel].type = "Net";
-    data.modules[kOutside].path = "(outside)";
-    data.modules[kOptimizer].path = "(optimizer)";
-    data.modules[kOutside].has_forward = data.modules[kOptimizer].has_forward = false;
+    data.run.model = "Net";
+    data.run.device = "cpu";
+    data.run.mode = Mode::run;
+    data.roofs = round_ceilings();
+    data.tree.modules.resize(3);
+    data.tree.modules[kModel].type = "Net";
+    data.tree.modules[kOutside].path = "(outside)";
+    data.tree.modules[kOptimizer].path = "(optimizer)";
+    data.tree.modules[kOutside].has_forward = data.tree.modules[kOptimizer].has_forward = false;
   }
 
   ModuleId module(const std::string& path, const std::string& type, ModuleId parent = kModel) {
@@ -84,8 +84,8 @@ class ProfileBuilder {
     module.path = path;
     module.type = type;
     module.parent = parent;
-    data.modules.push_back(std::move(module));
-    return static_cast<ModuleId>(data.modules.size() - 1);
+    data.tree.modules.push_back(std::move(module));
+    return static_cast<ModuleId>(data.tree.modules.size() - 1);
   }
 
   // Its memory is as far as if it ran alone, again and again.
@@ -100,23 +100,23 @@ class ProfileBuilder {
     const MemoryTraffic call{work.read_bytes / calls, work.write_bytes / calls, work.updated_bytes / calls};
     add_reuse(bucket.reuse, {call.footprint_bytes(), work.read_bytes, work.write_bytes, work.updated_bytes});
     bucket.time_ns = time_ns;
-    data.ops.push_back(std::move(bucket));
-    return data.ops.back();
+    data.counts.ops.push_back(std::move(bucket));
+    return data.counts.ops.back();
   }
 
   // One self time for each run. The first call fixes the number of runs; run 0 is the chosen one.
   void time(ModuleId module, std::vector<std::int64_t> self_ns, std::int64_t calls = 1, Phase phase = Phase::forward) {
-    if (data.runs.total_ns.size() < self_ns.size()) data.runs.total_ns.resize(self_ns.size());
-    for (std::size_t run = 0; run < self_ns.size(); ++run) data.runs.total_ns[run] += self_ns[run];
-    if (!self_ns.empty()) data.runs.chosen = 0;
-    data.times.push_back({{module, phase}, calls, std::move(self_ns), {}});
+    if (data.run.runs.total_ns.size() < self_ns.size()) data.run.runs.total_ns.resize(self_ns.size());
+    for (std::size_t run = 0; run < self_ns.size(); ++run) data.run.runs.total_ns[run] += self_ns[run];
+    if (!self_ns.empty()) data.run.runs.chosen = 0;
+    data.times.make().modules.push_back({{module, phase}, calls, std::move(self_ns), {}});
   }
 
   Derived derived() const { return Derived(data); }
   // For what prints it.
-  Report report() const { return make_report(std::make_shared<ProfileData>(data), {}); }
+  Report report() const { return make_report(std::make_shared<Profile>(data), {}); }
 
-  ProfileData data;
+  Profile data;
 };
 
 }  // namespace roofprof::testing

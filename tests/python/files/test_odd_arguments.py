@@ -163,8 +163,16 @@ def test_a_region_that_has_the_name_of_a_module(folder):
 
 
 def test_a_corrupt_report_of_a_rank():
+    own = profiler(nn.Linear(8, 4)).run(torch.rand(2, 8))._compiled
     merger = _C.RankMerger()
-    merger.add(profiler(nn.Linear(8, 4)).run(torch.rand(2, 8))._compiled, "one", 0, "a host")
-    merger.keep(0, '{"schema_version": 5}')
-    with pytest.raises(ValueError, match="rank 0"):
-        Report(merger.finish()).report_of(0)
+    merger.add(own, "one", 0, "a host")
+    merger.keep(0, own)
+    data = Report(merger.finish()).to_dict()
+    kept = data["merged"]["kept"][0]["json"]
+    assert kept["schema_version"] == data["schema_version"]
+    kept["ops"][0]["module"] = 99
+    with pytest.raises(ValueError, match="belongs to no module"):
+        Report.from_dict(data).report_of(0)
+    data["merged"]["kept"][0]["json"] = "a text"
+    with pytest.raises(ValueError, match=r"merged\.kept\[0\]\.json"):
+        Report.from_dict(data)

@@ -141,8 +141,9 @@ def test_pybind_stays_in_python():
 
 def test_profiles_are_made_by_the_join_alone():
     """Of a run, live or imported; others are read from files, made of profiles (predicted, merged, folded) or empty."""
-    made = re.compile(r"\bProfileData \w+;|make_shared<ProfileData>\(\)")
+    made = re.compile(r"\bProfile \w+;|make_shared<Profile>\(\)")
     assert {name(path) for path in SOURCES if made.search(path.read_text())} == {
+        "csrc/core/json/members.h",
         "csrc/join/join.cpp",
         "csrc/report/from_json.cpp",
         "csrc/analysis/predict/prediction.cpp",

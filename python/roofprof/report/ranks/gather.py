@@ -95,7 +95,7 @@ def _merged(store: Store, prefix: str, report: Report, deadline: float, timeout:
         ranks = ("rank " if len(late) == 1 else "ranks ") + ", ".join(map(str, late))
         warnings.warn(f"roofprof: no report came within {timeout:g} s from {ranks}", stacklevel=3)
     for rank in merger.typical_ranks():
-        merger.keep(rank, zlib.decompress(packed[rank]).decode())
+        merger.keep(rank, _report.report_from_json(zlib.decompress(packed[rank])))
     return Report(merger.finish())
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from roofprof import _report
-from roofprof.render.files import read_whole
 from roofprof.report.report import Report, refuse_one_path
 
 
@@ -36,6 +35,6 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
             warnings.warn(f"roofprof: left out: {error}", stacklevel=2)
     for rank in merger.typical_ranks():
         source = sources[rank]
-        text = source.to_json() if isinstance(source, Report) else read_whole(source).decode()
-        merger.keep(rank, text)
+        read = source if isinstance(source, Report) else Report.from_json(source)
+        merger.keep(rank, read._compiled)
     return Report(merger.finish())

@@ -29,7 +29,7 @@ OpBucket worked(std::string_view op, std::string_view shapes, const Work& work) 
 
 std::vector<OpFeatures> features_in(const std::vector<OpBucket>& ops, const FeatureOptions& options = {}) {
   testing::ProfileBuilder built;
-  built.data.ops = ops;
+  built.data.counts.ops = ops;
   return features_of(built.data, options);
 }
 
@@ -201,13 +201,13 @@ TEST(OpFeatures, AutocastIsOfGpusAndAddedOnce) {
   testing::ProfileBuilder built;
   auto product = worked("aten::linear", "10x10, 10x10", moved(1000, 400, 200, DType::fp16));
   product.dtype = DType::fp16;
-  built.data.ops = {product};
+  built.data.counts.ops = {product};
   EXPECT_FALSE(counted_under_autocast(built.data));
   EXPECT_TRUE(feature_options(built.data, {}, true).autocast);
   EXPECT_FALSE(feature_options(built.data, {}, false).autocast);
   EXPECT_FALSE(feature_options(built.data, {.autocast = false}, true).autocast);
   // A cast to the narrower type shows that it was on.
-  built.data.ops.push_back(worked("aten::_to_copy", "10x10", moved(0, 400, 200)));
+  built.data.counts.ops.push_back(worked("aten::_to_copy", "10x10", moved(0, 400, 200)));
   EXPECT_TRUE(counted_under_autocast(built.data));
   EXPECT_FALSE(feature_options(built.data, {}, true).autocast);
   EXPECT_EQ(feature_options(built.data, {.mode = LaunchMode::compiled}, true).fusion, Fusion::chains);

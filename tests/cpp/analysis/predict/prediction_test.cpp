@@ -18,7 +18,7 @@ namespace {
 using testing::published_card;
 using testing::work_of;
 
-const Note* note_of(const ProfileData& data, std::string_view code) {
+const Note* note_of(const Profile& data, std::string_view code) {
   const auto found = std::ranges::find(data.notes, code, &Note::code);
   return found == data.notes.end() ? nullptr : &*found;
 }
@@ -29,9 +29,9 @@ struct Net : testing::ProfileBuilder {
   ModuleId head = module("head", "Linear");
 
   Net() {
-    data.mode = "count";
-    data.modules[kModel].input_shapes = {{2, 64, 56, 56}};
-    data.modules[kModel].param_bytes = 4'000;
+    data.run.mode = Mode::count;
+    data.tree.modules[kModel].input_shapes = {{2, 64, 56, 56}};
+    data.tree.modules[kModel].param_bytes = 4'000;
     op("aten::conv2d", body, work_of(800'000'000, 2'000'000, 1'000'000), {}, 2).shapes =
         testing::shapes("2x64x56x56, 64x64x3x3");
     op("aten::relu_", kModel, work_of(0, 5'000'000, 5'000'000)).shapes = testing::shapes("2x64x56x56");
@@ -51,7 +51,7 @@ struct Net : testing::ProfileBuilder {
 
 TEST(Predicted, TextsFollowNoLocale) {
   const auto texts = [] {
-    std::string text = words_of(*Net().on_card({.batch = 1234, .bandwidth = 1.5}).data().predicted());
+    std::string text = words_of(*Net().on_card({.batch = 1234, .bandwidth = 1.5}).data().origin.predicted());
     try {
       Net().on_card({.peak = -1234.5});
     } catch (const std::invalid_argument& error) {
@@ -74,24 +74,24 @@ TEST(Predicted, TimesAreThoseOfTheRooflineWhereNothingElseIsAdded) {
   // 800e6 FLOPs at 1e13/s, 10e6 bytes at 1e12/s, 40e6 FLOPs.
   EXPECT_EQ(report.row("body").time_ns, 80'000);
   EXPECT_EQ(report.row("head").time_ns, 4'000 + kLaunch);
-  EXPECT_EQ(report.data().ops[1].time_ns, 10'000);
-  EXPECT_EQ(report.data().ops[2].time_ns, 0);
-  EXPECT_EQ(report.data().ops[4].time_ns, std::nullopt);
+  EXPECT_EQ(report.data().counts.ops[1].time_ns, 10'000);
+  EXPECT_EQ(report.data().counts.ops[2].time_ns, 0);
+  EXPECT_EQ(report.data().counts.ops[4].time_ns, std::nullopt);
   EXPECT_EQ(report.total().time_ns, 80'000 + 10'000 + 4'000 + kLaunch);
 }
 
 TEST(Predicted, SelfTimesAddUpToTheTotal) {
   const auto report = Net().on_card({}, PredictionParameters::shipped());
   std::int64_t self = 0;
-  for (const auto& time : report.data().times) {
+  for (const auto& time : report.data().times->modules) {
     ASSERT_EQ(time.self_ns.size(), 1U);
     self += time.self_ns[0];
   }
   std::int64_t ops = 0;
-  for (const auto& bucket : report.data().ops) ops += bucket.time_ns.value_or(0);
+  for (const auto& bucket : report.data().counts.ops) ops += bucket.time_ns.value_or(0);
   EXPECT_EQ(self, ops);
   EXPECT_EQ(report.total().time_ns, ops);
-  EXPECT_EQ(report.data().runs.total_ns, std::vector<std::int64_t>{ops});
+  EXPECT_EQ(report.data().run.runs.total_ns, std::vector<std::int64_t>{ops});
 }
 
 TEST(Predicted, IntervalsAreOfTheirClassesAndAddUp) {
@@ -110,7 +110,7 @@ TEST(Predicted, IntervalsAreOfTheirClassesAndAddUp) {
 TEST(Predicted, LowIsAtMostTheTimeAndHighAtLeast) {
   const auto report = Net().on_card({}, PredictionParameters::shipped());
   std::int64_t low = 0;
-  for (const auto& bucket : report.data().ops) {
+  for (const auto& bucket : report.data().counts.ops) {
     if (!bucket.time_ns) continue;
     EXPECT_LE(*bucket.time_low_ns, *bucket.time_ns);
     EXPECT_GE(*bucket.time_high_ns, *bucket.time_ns);
@@ -131,20 +131,20 @@ TEST(Predicted, AFasterDeviceIsNeverSlower) {
   for (const PredictionOptions& faster : {PredictionOptions{.bandwidth = 2}, PredictionOptions{.peak = 2},
                                           PredictionOptions{.bandwidth = 2, .peak = 2}}) {
     const auto after = Net().on_card(faster, PredictionParameters::shipped());
-    for (std::size_t i = 0; i < before.data().ops.size(); ++i) {
-      EXPECT_LE(after.data().ops[i].time_ns, before.data().ops[i].time_ns);
+    for (std::size_t i = 0; i < before.data().counts.ops.size(); ++i) {
+      EXPECT_LE(after.data().counts.ops[i].time_ns, before.data().counts.ops[i].time_ns);
     }
     EXPECT_LT(after.total().time_ns, before.total().time_ns);
   }
 }
 
 TEST(Predicted, NeedsWorkOfOneProcess) {
-  const auto refused = [](const ProfileData& data, const PredictionOptions& options = {}) {
+  const auto refused = [](const Profile& data, const PredictionOptions& options = {}) {
     EXPECT_THROW(static_cast<void>(predicted(data, published_card(), options)), std::invalid_argument);
   };
   refused(testing::ProfileBuilder().data);
   auto merged = Net().data;
-  merged.kind.emplace<MergedRanks>().ranks.resize(2);
+  merged.origin.kind.emplace<MergedRanks>().ranks.resize(2);
   refused(merged);
   for (const double factor : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
     refused(Net().data, {.bandwidth = factor});
@@ -153,7 +153,7 @@ TEST(Predicted, NeedsWorkOfOneProcess) {
   refused(Net().data, {.precision = DType::int8});
   refused(Net().data, {.batch = 0});
   auto without_inputs = Net().data;
-  without_inputs.modules[kModel].input_shapes.clear();
+  without_inputs.tree.modules[kModel].input_shapes.clear();
   refused(without_inputs, {.batch = 4});
 }
 
@@ -161,12 +161,12 @@ TEST(Predicted, PrecisionAndBatchAreThoseOfTheOptions) {
   const auto data = predicted(Net().data, published_card(), {.precision = DType::fp16, .batch = 4, .peak = 2},
                               testing::plain_parameters());
   // Twice the FLOPs of the convolution at twice 1e14 per second.
-  EXPECT_EQ(data.ops[0].time_ns, 8'000);
-  EXPECT_EQ(data.ops[0].dtype, DType::fp16);
-  EXPECT_EQ(data.predicted()->precision, DType::fp16);
-  EXPECT_EQ(data.predicted()->batch, 4);
-  EXPECT_EQ(data.predicted()->peak, 2);
-  EXPECT_EQ(words_of(*Net().on_card().data().predicted()), "as it was counted");
+  EXPECT_EQ(data.counts.ops[0].time_ns, 8'000);
+  EXPECT_EQ(data.counts.ops[0].dtype, DType::fp16);
+  EXPECT_EQ(data.origin.predicted()->precision, DType::fp16);
+  EXPECT_EQ(data.origin.predicted()->batch, 4);
+  EXPECT_EQ(data.origin.predicted()->peak, 2);
+  EXPECT_EQ(words_of(*Net().on_card().data().origin.predicted()), "as it was counted");
 }
 
 // As many bytes as there are, and one more.
@@ -180,7 +180,7 @@ TEST(Predicted, SaysWhereWeightsDoNotFit) {
   EXPECT_EQ(note->level, NoteLevel::attention);
   card.facts.memory_bytes = 4'000;
   auto with_activations = Net().data;
-  with_activations.peak_memory = 1;
+  with_activations.counts.memory.peak_bytes = 1;
   EXPECT_NE(note_of(predicted(with_activations, card, {}), "prediction-memory"), nullptr);
   card.facts.memory_bytes = 0;  // not known
   EXPECT_EQ(note_of(predicted(with_activations, card, {}), "prediction-memory"), nullptr);
@@ -189,39 +189,36 @@ TEST(Predicted, SaysWhereWeightsDoNotFit) {
 // Every figure that a run on another device left.
 TEST(Predicted, ForgetsTheRun) {
   auto data = Net().data;
-  data.device = "cuda:0";
-  data.compute_capability = "9.0";
-  data.kernels.resize(1);
-  data.device_times.resize(1);
-  data.events.kept = true;
-  data.collectives.calls.resize(1);
-  data.device_timed = true;
-  data.busy_ns = 1;
-  data.runs.total_ns = {1, 2, 3};
-  data.runs.bare_ns = {1};
-  data.environment = {{"torch", "2.8"}, {"driver", "570"}};
+  data.run.device = "cuda:0";
+  data.device.make().compute_capability = "9.0";
+  data.device.make().kernels.resize(1);
+  data.device.make().timeline.modules.resize(1);
+  data.times.make().events.kept = true;
+  data.comms.make().calls.resize(1);
+  data.device.make();
+  data.device.make().timeline.busy_ns = 1;
+  data.run.runs.total_ns = {1, 2, 3};
+  data.run.runs.bare_ns = {1};
+  data.run.environment = {{"torch", "2.8"}, {"driver", "570"}};
   const auto result = predicted(data, published_card(), {});
-  EXPECT_EQ(result.device, "a card by hand");
-  EXPECT_TRUE(result.kernels.empty() && result.device_times.empty());
-  EXPECT_EQ(result.events, Events());
-  EXPECT_EQ(result.collectives, CollectiveData());
-  EXPECT_FALSE(result.device_timed);
-  EXPECT_EQ(result.busy_ns, 0);
-  EXPECT_EQ(result.runs.total_ns.size(), 1U);
-  EXPECT_TRUE(result.runs.bare_ns.empty());
-  EXPECT_EQ(result.environment, (Environment{{"torch", "2.8"}}));
+  EXPECT_EQ(result.run.device, "a card by hand");
+  EXPECT_FALSE(result.device);
+  EXPECT_EQ(result.times->events, Events());
+  EXPECT_FALSE(result.comms);
+  EXPECT_EQ(result.run.runs.total_ns.size(), 1U);
+  EXPECT_TRUE(result.run.runs.bare_ns.empty());
+  EXPECT_EQ(result.run.environment, (Environment{{"torch", "2.8"}}));
   EXPECT_NE(note_of(result, "predicted"), nullptr);
-  EXPECT_NE(result.compute_capability, "9.0");
 }
 
 TEST(Predicted, RoofsHaveTheFactors) {
-  const auto roofs = predicted(Net().data, published_card(), {.bandwidth = 2, .peak = 3}).ceilings;
+  const auto roofs = predicted(Net().data, published_card(), {.bandwidth = 2, .peak = 3}).roofs;
   EXPECT_DOUBLE_EQ(roofs.memory_level("DRAM")->bytes_per_second, 2e12);
   EXPECT_DOUBLE_EQ(roofs.compute_for(DType::fp32)->operations_per_second, 3e13);
   // A CPU's memory roof is its curve.
   Ceilings machine = testing::round_ceilings();
   machine.curve.points = {{1'000, 1e11, 1e11, 1e11, 1e11, 1e11, 0}};
-  const auto faster = predicted(Net().data, machine, {.bandwidth = 2}).ceilings;
+  const auto faster = predicted(Net().data, machine, {.bandwidth = 2}).roofs;
   EXPECT_DOUBLE_EQ(faster.memory_roof({10'000'000, 0, 0})->bytes_per_second, 2e11);
 }
 
@@ -231,8 +228,8 @@ TEST(Predicted, CachesAreRoofs) {
     Ceilings card = published_card();
     card.memory.insert(card.memory.begin(), {"L2", 5e12, 50 << 20, {source, "by hand", "", {}}});
     const auto data = predicted(Net().data, card, {}, testing::plain_parameters());
-    EXPECT_NE(data.ceilings.memory_level("L2"), nullptr);
-    EXPECT_NE(data.ceilings.memory_level("DRAM"), nullptr);
+    EXPECT_NE(data.roofs.memory_level("L2"), nullptr);
+    EXPECT_NE(data.roofs.memory_level("DRAM"), nullptr);
   }
 }
 
@@ -242,7 +239,7 @@ TEST(Predicted, IsReadBackAsItWasWritten) {
   write_value(writer, data);
   const std::string text = writer.take();
   JsonReader reader(text);
-  ProfileData read;
+  Profile read;
   read_value(reader, read);
   reader.finish();
   EXPECT_EQ(read, data);

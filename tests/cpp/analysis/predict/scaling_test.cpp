@@ -57,17 +57,17 @@ Work relu_work(std::int64_t elements) {
 struct Counted : ProfileBuilder {
   explicit Counted(std::int64_t batch) {
     count(batch);
-    for (auto& bucket : data.ops) bucket.reuse.clear();  // times are predicted by footprints
+    for (auto& bucket : data.counts.ops) bucket.reuse.clear();  // times are predicted by footprints
   }
 
   void count(std::int64_t batch) {
-    auto& model = data.modules[kModel];
+    auto& model = data.tree.modules[kModel];
     model.input_shapes = {{batch, 3, 8, 8}};
     model.output_shapes = {{batch, 10}};
     model.output_bytes = 4 * batch * 10;
     model.params = 16 * 3 * 9 + 10 * 16 + 10;
     model.param_bytes = 4 * model.params;
-    data.peak_memory = model.peak_memory = batch * 1000;
+    data.counts.memory.peak_bytes = model.peak_memory = batch * 1000;
     const std::string n = std::to_string(batch);
     op("aten::conv2d", kModel, convolution_work(batch, 3, 16)).shapes = testing::shapes(n + "x3x8x8, 16x3x3x3");
     op("aten::relu_", kModel, relu_work(batch * 1024)).shapes = testing::shapes(n + "x16x8x8");
@@ -81,12 +81,13 @@ TEST(SetBatch, EqualsACountOfThatBatch) {
       auto scaled = Counted(from).data;
       set_batch(scaled, to);
       const auto counted = Counted(to).data;
-      ASSERT_EQ(scaled.ops.size(), counted.ops.size());
-      for (std::size_t i = 0; i < counted.ops.size(); ++i) {
-        EXPECT_EQ(scaled.ops[i], counted.ops[i]) << counted.ops[i].op << " from " << from << " to " << to;
+      ASSERT_EQ(scaled.counts.ops.size(), counted.counts.ops.size());
+      for (std::size_t i = 0; i < counted.counts.ops.size(); ++i) {
+        EXPECT_EQ(scaled.counts.ops[i], counted.counts.ops[i])
+            << counted.counts.ops[i].op << " from " << from << " to " << to;
       }
-      EXPECT_EQ(scaled.modules, counted.modules);
-      EXPECT_EQ(scaled.peak_memory, counted.peak_memory);
+      EXPECT_EQ(scaled.tree.modules, counted.tree.modules);
+      EXPECT_EQ(scaled.counts.memory.peak_bytes, counted.counts.memory.peak_bytes);
       EXPECT_EQ(batch_of(scaled), to);
     }
   }
@@ -94,12 +95,12 @@ TEST(SetBatch, EqualsACountOfThatBatch) {
 
 TEST(SetBatch, ScalesAllCallsTogether) {
   Counted counted(1);
-  auto& linear = counted.data.ops.back();
+  auto& linear = counted.data.counts.ops.back();
   linear.calls = 7;
   linear.work = linear_work(1, 16, 10).times(7);
   set_batch(counted.data, 4);
-  expect_work(counted.data.ops.back().work, linear_work(4, 16, 10).times(7));
-  EXPECT_EQ(counted.data.ops.back().calls, 7);
+  expect_work(counted.data.counts.ops.back().work, linear_work(4, 16, 10).times(7));
+  EXPECT_EQ(counted.data.counts.ops.back().calls, 7);
 }
 
 // Flattened with the batch: tokens, windows.
@@ -107,16 +108,16 @@ TEST(SetBatch, ALeadingDimensionMayHoldMoreThanTheBatch) {
   Counted counted(2);
   counted.op("aten::linear", kModel, linear_work(2 * 49, 16, 10)).shapes = testing::shapes("98x16, 10x16, 10");
   set_batch(counted.data, 6);
-  EXPECT_EQ(shapes_text(counted.data.ops.back().shapes), "294x16, 10x16, 10");
-  expect_work(counted.data.ops.back().work, linear_work(6 * 49, 16, 10));
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "294x16, 10x16, 10");
+  expect_work(counted.data.counts.ops.back().work, linear_work(6 * 49, 16, 10));
 }
 
 TEST(SetBatch, OfAddmmTheBiasComesFirst) {
   Counted counted(1);
   counted.op("aten::addmm", kModel, linear_work(1, 16, 10)).shapes = testing::shapes("10, 1x16, 16x10");
   set_batch(counted.data, 8);
-  EXPECT_EQ(shapes_text(counted.data.ops.back().shapes), "10, 8x16, 16x10");
-  expect_work(counted.data.ops.back().work, linear_work(8, 16, 10));
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "10, 8x16, 16x10");
+  expect_work(counted.data.counts.ops.back().work, linear_work(8, 16, 10));
 }
 
 TEST(SetBatch, AttentionHasNoWeights) {
@@ -128,8 +129,8 @@ TEST(SetBatch, AttentionHasNoWeights) {
   counted.op("aten::scaled_dot_product_attention", kModel, work).shapes =
       testing::shapes("1x4x16x8, 1x4x16x8, 1x4x16x8");
   set_batch(counted.data, 3);
-  EXPECT_EQ(shapes_text(counted.data.ops.back().shapes), "3x4x16x8, 3x4x16x8, 3x4x16x8");
-  expect_work(counted.data.ops.back().work, work.times(3));
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "3x4x16x8, 3x4x16x8, 3x4x16x8");
+  expect_work(counted.data.counts.ops.back().work, work.times(3));
 }
 
 // The optimizer updates weights, and gradients of weights are as large as these, however large the batch is.
@@ -139,7 +140,7 @@ TEST(SetBatch, OfATrainingStepIsRefused) {
   update.shapes = testing::shapes("10x16, 10x16");
   update.owner.phase = Phase::optimizer;
   EXPECT_THROW(set_batch(counted.data, 8), std::invalid_argument);
-  expect_work(counted.data.ops.back().work, relu_work(160));
+  expect_work(counted.data.counts.ops.back().work, relu_work(160));
 }
 
 TEST(SetBatch, ATableThatIsLookedUpInHasNoBatch) {
@@ -149,16 +150,16 @@ TEST(SetBatch, ATableThatIsLookedUpInHasNoBatch) {
   work.write_bytes = 4 * 16 * 128;
   counted.op("aten::embedding", kModel, work).shapes = testing::shapes("50257x16, 1x128");
   set_batch(counted.data, 2);
-  EXPECT_EQ(shapes_text(counted.data.ops.back().shapes), "50257x16, 2x128");
-  expect_work(counted.data.ops.back().work, work.times(2));
+  EXPECT_EQ(shapes_text(counted.data.counts.ops.back().shapes), "50257x16, 2x128");
+  expect_work(counted.data.counts.ops.back().work, work.times(2));
 }
 
 TEST(SetBatch, AScalarStaysAScalar) {
   Counted counted(8);
   counted.op("aten::where", kModel, relu_work(8 * 256)).shapes.tensors = {{8, 256}, {8, 256}, {}};
   set_batch(counted.data, 64);
-  EXPECT_EQ(counted.data.ops.back().shapes, (OpShapes{{{64, 256}, {64, 256}, {}}}));
-  expect_work(counted.data.ops.back().work, relu_work(64 * 256));
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{{64, 256}, {64, 256}, {}}}));
+  expect_work(counted.data.counts.ops.back().work, relu_work(64 * 256));
 }
 
 TEST(SetBatch, AllTensorsOfALongListHaveIt) {
@@ -168,8 +169,8 @@ TEST(SetBatch, AllTensorsOfALongListHaveIt) {
   work.read_bytes = work.write_bytes = n * 2 * 64 * 56 * 56 * 4;
   counted.op("aten::cat", kModel, work).shapes.tensors = std::vector<Shape>(n, {2, 64, 56, 56});
   set_batch(counted.data, 6);
-  EXPECT_EQ(counted.data.ops.back().shapes, (OpShapes{std::vector<Shape>(n, {6, 64, 56, 56})}));
-  expect_work(counted.data.ops.back().work, work.times(3));
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{std::vector<Shape>(n, {6, 64, 56, 56})}));
+  expect_work(counted.data.counts.ops.back().work, work.times(3));
 }
 
 // The first is the number of components.
@@ -177,24 +178,24 @@ TEST(SetBatch, OfANestedTensorTheFirstSizeIsScaled) {
   Counted counted(1);
   counted.op("aten::relu", kModel, relu_work(160)).shapes.tensors = {{1, kUnknownSize, 64}, {kUnknownSize, 64}};
   set_batch(counted.data, 3);
-  EXPECT_EQ(counted.data.ops.back().shapes, (OpShapes{{{3, kUnknownSize, 64}, {kUnknownSize, 64}}}));
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{{3, kUnknownSize, 64}, {kUnknownSize, 64}}}));
 }
 
 TEST(SetBatch, WhatHasOtherShapesStillHasThem) {
   Counted counted(1);
   counted.op("aten::relu", kModel, relu_work(160)).shapes.others = true;
   set_batch(counted.data, 3);
-  EXPECT_EQ(counted.data.ops.back().shapes, (OpShapes{{}, true}));
-  expect_work(counted.data.ops.back().work, relu_work(480));
+  EXPECT_EQ(counted.data.counts.ops.back().shapes, (OpShapes{{}, true}));
+  expect_work(counted.data.counts.ops.back().work, relu_work(480));
 }
 
 TEST(SetBatch, NeedsTheBatchThatWasCounted) {
   auto data = Counted(1).data;
   EXPECT_THROW(set_batch(data, 0), std::invalid_argument);
   EXPECT_THROW(set_batch(data, -1), std::invalid_argument);
-  data.modules[kModel].input_shapes = {{}};
+  data.tree.modules[kModel].input_shapes = {{}};
   EXPECT_THROW(set_batch(data, 2), std::invalid_argument);
-  data.modules[kModel].input_shapes.clear();
+  data.tree.modules[kModel].input_shapes.clear();
   EXPECT_EQ(batch_of(data), 0);
   EXPECT_THROW(set_batch(data, 2), std::invalid_argument);
 }
@@ -203,29 +204,29 @@ TEST(SetPrecision, HalvesBytesAndMovesOperations) {
   auto data = Counted(2).data;
   const auto before = data;
   set_precision(data, DType::fp16);
-  for (std::size_t i = 0; i < data.ops.size(); ++i) {
-    Work expected = before.ops[i].work;
+  for (std::size_t i = 0; i < data.counts.ops.size(); ++i) {
+    Work expected = before.counts.ops[i].work;
     expected.read_bytes /= 2;
     expected.write_bytes /= 2;
     expected.updated_bytes /= 2;
     std::swap(expected.operations_in(DType::fp16), expected.operations_in(DType::fp32));
-    expect_work(data.ops[i].work, expected);
-    EXPECT_EQ(data.ops[i].dtype, DType::fp16);
-    EXPECT_EQ(data.ops[i].shapes, before.ops[i].shapes);
+    expect_work(data.counts.ops[i].work, expected);
+    EXPECT_EQ(data.counts.ops[i].dtype, DType::fp16);
+    EXPECT_EQ(data.counts.ops[i].shapes, before.counts.ops[i].shapes);
   }
-  EXPECT_EQ(data.modules[kModel].param_bytes, 2 * data.modules[kModel].params);
-  EXPECT_EQ(data.peak_memory, 1000);
+  EXPECT_EQ(data.tree.modules[kModel].param_bytes, 2 * data.tree.modules[kModel].params);
+  EXPECT_EQ(data.counts.memory.peak_bytes, 1000);
   set_precision(data, DType::fp32);
-  EXPECT_EQ(data.ops, before.ops);
+  EXPECT_EQ(data.counts.ops, before.counts.ops);
 }
 
 TEST(SetPrecision, MemoryOfModulesIsInThatTypeToo) {
   auto data = Counted(2).data;
-  data.modules[kModel].kept_memory = 600;
+  data.tree.modules[kModel].kept_memory = 600;
   set_precision(data, DType::bf16);
-  EXPECT_EQ(data.modules[kModel].peak_memory, 1000);
-  EXPECT_EQ(data.modules[kModel].kept_memory, 300);
-  EXPECT_EQ(data.modules[kModel].output_bytes, 2 * 2 * 10);
+  EXPECT_EQ(data.tree.modules[kModel].peak_memory, 1000);
+  EXPECT_EQ(data.tree.modules[kModel].kept_memory, 300);
+  EXPECT_EQ(data.tree.modules[kModel].output_bytes, 2 * 2 * 10);
 }
 
 TEST(SetPrecision, IntegersStay) {
@@ -235,8 +236,8 @@ TEST(SetPrecision, IntegersStay) {
   work.read_bytes = work.write_bytes = 800;
   counted.op("aten::add", kModel, work).dtype = DType::int64;
   set_precision(counted.data, DType::fp16);
-  expect_work(counted.data.ops.back().work, work);
-  EXPECT_EQ(counted.data.ops.back().dtype, DType::int64);
+  expect_work(counted.data.counts.ops.back().work, work);
+  EXPECT_EQ(counted.data.counts.ops.back().dtype, DType::int64);
 }
 
 // All parameters of the model are in fp32.
@@ -246,7 +247,7 @@ TEST(SetPrecision, IntegersBesideThemDoNotWidenParameters) {
   work.read_bytes = work.write_bytes = 8'000;
   counted.op("aten::add", kModel, work).dtype = DType::int64;
   set_precision(counted.data, DType::fp16);
-  EXPECT_EQ(counted.data.modules[kModel].param_bytes, 2 * counted.data.modules[kModel].params);
+  EXPECT_EQ(counted.data.tree.modules[kModel].param_bytes, 2 * counted.data.tree.modules[kModel].params);
 }
 
 TEST(SetPrecision, NarrowerTypesStay) {
@@ -256,7 +257,7 @@ TEST(SetPrecision, NarrowerTypesStay) {
   work.read_bytes = work.write_bytes = 800;
   counted.op("aten::_scaled_mm", kModel, work).dtype = DType::fp8;
   set_precision(counted.data, DType::fp16);
-  expect_work(counted.data.ops.back().work, work);
+  expect_work(counted.data.counts.ops.back().work, work);
 }
 
 TEST(SetPrecision, IsOfFloatingTypes) {
@@ -265,7 +266,7 @@ TEST(SetPrecision, IsOfFloatingTypes) {
     EXPECT_THROW(set_precision(data, dtype), std::invalid_argument) << name_of(dtype);
   }
   set_precision(data, DType::fp8);
-  EXPECT_EQ(data.ops.front().work.read_bytes, convolution_work(1, 3, 16).read_bytes / 4);
+  EXPECT_EQ(data.counts.ops.front().work.read_bytes, convolution_work(1, 3, 16).read_bytes / 4);
 }
 
 }  // namespace

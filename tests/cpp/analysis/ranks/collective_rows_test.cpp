@@ -22,14 +22,14 @@ struct AllReduces : ProfileBuilder {
     op("c10d::allreduce_", layer, work_of(0, 1'600, 1'600), 10, 2);
     time(layer, {4'000});
     time(kModel, {10});
-    data.collectives.groups = {{"0", "gloo", 4}};
-    data.collectives.collectives = {{.bucket = 0,
-                                     .group = 0,
-                                     .calls = 2,
-                                     .timed_calls = 2,
-                                     .time_ns = 2'000,
-                                     .exposed_ns = 500,
-                                     .exposed_known = true}};
+    data.comms.make().groups = {{"0", "gloo", 4}};
+    data.comms.make().collectives = {{.bucket = 0,
+                                      .group = 0,
+                                      .calls = 2,
+                                      .timed_calls = 2,
+                                      .time_ns = 2'000,
+                                      .exposed_ns = 500,
+                                      .exposed_known = true}};
   }
   Collective row() const { return collective_rows(data).at(0); }
 };
@@ -112,7 +112,7 @@ TEST(CollectiveRows, BandwidthsAreOfTheTimeWhereNoWaitIsKnown) {
 TEST(CollectiveRows, TheNetworkIsARoof) {
   AllReduces profile;
   // 100 ns and 1,000 bytes in 0.5 us a call: 2 x 100 + 2,400 / 2e9.
-  profile.data.ceilings.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}, {"all_reduce", "gloo", 2, 1, 1, {}}};
+  profile.data.roofs.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}, {"all_reduce", "gloo", 2, 1, 1, {}}};
   const auto row = profile.row();
   EXPECT_EQ(row.lower_bound_ns, 200 + 1'200);
   EXPECT_DOUBLE_EQ(row.percent_of_roof.value_or(0), 100 * 1'400.0 / 2'000);
@@ -122,8 +122,8 @@ TEST(CollectiveRows, TheNetworkIsARoof) {
 
 TEST(CollectiveRows, CallsWithoutTimesAreLeftOutOfBandwidths) {
   AllReduces profile;
-  profile.data.collectives.collectives[0].timed_calls = 1;
-  profile.data.ceilings.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}};
+  profile.data.comms.make().collectives[0].timed_calls = 1;
+  profile.data.roofs.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}};
   const auto row = profile.row();
   EXPECT_EQ(row.bytes, 1'600);
   EXPECT_DOUBLE_EQ(row.algorithm_bandwidth.value_or(0), 800 / 2e-6);
@@ -135,9 +135,9 @@ struct WaitedElsewhere : AllReduces {
   WaitedElsewhere() {
     time(kOutside, {600});
     op("aten::add", kOutside, work_of(0, 50'000), 50);  // 50,000 bytes of L2: 50 ns
-    data.mode = "block";
-    data.collectives.exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 8},
-                                   {0, {kOutside, Phase::forward, kNoRegion}, 492}};
+    data.run.mode = Mode::block;
+    data.comms.make().exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 8},
+                                    {0, {kOutside, Phase::forward, kNoRegion}, 492}};
   }
 };
 
@@ -163,10 +163,10 @@ TEST(CollectiveRows, ExposedCommunicationIsWasteButForWhatTheNetworkNeeds) {
   const auto outside = [&] { return Rows(profile).row("(outside)"); };
   EXPECT_EQ(outside().lower_bound_time_ns, 50);
   EXPECT_EQ(outside().wasted_time_ns, 550);
-  profile.data.ceilings.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}};
+  profile.data.roofs.network = {{"all_reduce", "gloo", 4, 100, 2e9, {}}};
   EXPECT_EQ(outside().lower_bound_time_ns, 50 + 492);
   EXPECT_DOUBLE_EQ(outside().percent_of_roof.value_or(0), 100 * 542.0 / 600);
-  profile.data.ceilings.network = {{"all_reduce", "gloo", 4, 1, 2e11, {}}};
+  profile.data.roofs.network = {{"all_reduce", "gloo", 4, 1, 2e11, {}}};
   EXPECT_EQ(outside().lower_bound_time_ns, 50 + 14);  // 492 of 500
   const Rows report(profile);
   EXPECT_EQ(report.total().lower_bound_time_ns,
@@ -175,7 +175,7 @@ TEST(CollectiveRows, ExposedCommunicationIsWasteButForWhatTheNetworkNeeds) {
 
 TEST(CollectiveRows, BytesOfCollectivesAreHeldAgainstNoMemory) {
   AllReduces profile;
-  profile.data.ops[0].time_ns = 1;  // 3,200 bytes of L2 would take 3 ns
+  profile.data.counts.ops[0].time_ns = 1;  // 3,200 bytes of L2 would take 3 ns
   const Rows report(profile);
   EXPECT_EQ(report.row("layer").lower_bound_time_ns, 0);
   EXPECT_TRUE(report.derived().coverage().notes.empty());
@@ -192,18 +192,18 @@ TEST(CollectiveRows, WhereItWasExposedIsNotAlwaysKnown) {  // files of earlier v
 
 TEST(CollectiveRows, WhatContradictsItselfIsRefused) {
   AllReduces profile;
-  profile.data.collectives.collectives[0].bucket = 1;
+  profile.data.comms.make().collectives[0].bucket = 1;
   EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
-  profile.data.collectives.collectives[0] = {.bucket = 0, .group = 0, .calls = 1, .timed_calls = 2};
+  profile.data.comms.make().collectives[0] = {.bucket = 0, .group = 0, .calls = 1, .timed_calls = 2};
   EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
-  profile.data.collectives.collectives[0] = {.bucket = 0, .group = 0, .calls = 1};
-  profile.data.collectives.calls = {{1, 0, 0, 0}};
+  profile.data.comms.make().collectives[0] = {.bucket = 0, .group = 0, .calls = 1};
+  profile.data.comms.make().calls = {{1, 0, 0, 0}};
   EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
-  profile.data.collectives.calls.clear();
+  profile.data.comms.make().calls.clear();
   for (const ExposedIn& wrong :
        {ExposedIn{1, {kModel, Phase::forward, 0}, 1}, ExposedIn{0, {9, Phase::forward, 0}, 1},
         ExposedIn{0, {kModel, Phase::forward, 1}, 1}, ExposedIn{0, {kModel, Phase::forward, 0}, -1}}) {
-    profile.data.collectives.exposed_in = {wrong};
+    profile.data.comms.make().exposed_in = {wrong};
     EXPECT_THROW(testing::Derived{profile.data}, std::invalid_argument);
   }
 }

@@ -17,29 +17,29 @@ using testing::work_of;
 struct RankWithCalls : ProfileBuilder {
   RankWithCalls(std::int64_t rank, const std::vector<Interval>& calls, std::int64_t ranks,
                 const std::string& boot = "b", const std::string& name = "c10d::allreduce_") {
-    data.mode = "block";
-    data.environment = {{"rank", rank}, {"world_size", ranks}, {"boot", boot}};
+    data.run.mode = Mode::block;
+    data.run.environment = {{"rank", rank}, {"world_size", ranks}, {"boot", boot}};
     op(name, kModel, work_of(0, 100, 100), 5, std::ssize(calls));
     time(kModel, {1'000});
     CollectiveBucket bucket{.bucket = 0, .group = 0, .calls = std::ssize(calls), .timed_calls = std::ssize(calls)};
     bucket.exposed_known = true;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      data.collectives.calls.push_back({0, static_cast<std::int64_t>(i), calls[i].begin_ns, calls[i].end_ns});
+      data.comms.make().calls.push_back({0, static_cast<std::int64_t>(i), calls[i].begin_ns, calls[i].end_ns});
       bucket.time_ns += calls[i].end_ns - calls[i].begin_ns;
     }
-    data.collectives.groups = {{"0", "gloo", ranks}};
-    data.collectives.collectives = {bucket};
-    data.collectives.time_ns = bucket.time_ns;
+    data.comms.make().groups = {{"0", "gloo", ranks}};
+    data.comms.make().collectives = {bucket};
+    data.comms.make().time_ns = bucket.time_ns;
   }
 };
 
-Collective only_row(const ProfileData& data) {
+Collective only_row(const Profile& data) {
   const auto rows = collective_rows(data);
   EXPECT_EQ(rows.size(), 1);
   return rows.at(0);
 }
 
-std::vector<std::string> notes_of(const ProfileData& data, std::string_view code) {
+std::vector<std::string> notes_of(const Profile& data, std::string_view code) {
   std::vector<std::string> texts;
   for (const auto& note : data.notes) {
     if (note.code == code) texts.push_back(note.text);
@@ -62,10 +62,10 @@ TEST(MergedCollectives, WaitIsUntilTheLastRankCallsAndTransferTheRest) {
   EXPECT_EQ(row.time_ns, 200 + 90 + 140 + 60 + 75 + 40);
   EXPECT_EQ(row.wait_ns, 120 + 0 + 70 + 10 + 30 + 0);
   EXPECT_EQ(*row.wait_ns + *row.transfer_ns, *row.time_ns);
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 130);
-  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 30);
-  EXPECT_EQ(data.merged()->ranks[2].waiting_ns, 70);
-  EXPECT_TRUE(data.collectives.calls.empty());
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 130);
+  EXPECT_EQ(data.origin.merged()->ranks[1].waiting_ns, 30);
+  EXPECT_EQ(data.origin.merged()->ranks[2].waiting_ns, 70);
+  EXPECT_TRUE(data.comms->calls.empty());
 }
 
 TEST(MergedCollectives, WithoutARankOfTheGroupWaitsAreNotKnown) {
@@ -75,7 +75,7 @@ TEST(MergedCollectives, WithoutARankOfTheGroupWaitsAreNotKnown) {
   const auto data = merger.finish();
   EXPECT_FALSE(only_row(data).wait_ns);
   EXPECT_EQ(only_row(data).time_ns, 290);
-  EXPECT_FALSE(data.merged()->ranks[0].waiting_ns);
+  EXPECT_FALSE(data.origin.merged()->ranks[0].waiting_ns);
 }
 
 TEST(MergedCollectives, ClocksOfOtherMachinesAreAlignedOrWaitsUnknown) {
@@ -113,9 +113,9 @@ struct RankOfTrace : RankWithCalls {
   RankOfTrace(std::int64_t rank, std::vector<Interval> calls, std::int64_t ranks, std::int64_t ahead_ns,
               const std::string& group = "0")
       : RankWithCalls(rank, shifted(std::move(calls), ahead_ns), ranks, "") {
-    data.imported = Imported{"torch.profiler"};
-    data.environment = {{"rank", rank}, {"recorded_steps", std::string("0-2")}};
-    data.collectives.groups[0].name = group;
+    data.origin.imported = Imported{"torch.profiler"};
+    data.run.environment = {{"rank", rank}, {"recorded_steps", std::string("0-2")}};
+    data.comms.make().groups[0].name = group;
   }
   static std::vector<Interval> shifted(std::vector<Interval> calls, std::int64_t ahead_ns) {
     for (auto& call : calls) call = {call.begin_ns + ahead_ns, call.end_ns + ahead_ns};
@@ -132,15 +132,15 @@ TEST(MergedCollectives, ClocksOfTracesAreAlignedByTheEndsOfCollectives) {
   merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
   merger.add(RankOfTrace(1, kLate, 2, 7'000'000).data, "1");
   const auto data = merger.finish();
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
-  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 0);
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.origin.merged()->ranks[1].waiting_ns, 0);
   EXPECT_EQ(only_row(data).transfer_ns, 2 * (50 + 10 + 30 + 10));
   const auto notes = notes_of(data, "ranks-clocks");
   ASSERT_EQ(notes.size(), 1);
   EXPECT_NE(notes[0].find("the ends of 4 or more collectives"), std::string::npos) << notes[0];
   EXPECT_NE(notes[0].find("rank 1 is 7000 µs ahead"), std::string::npos) << notes[0];
   EXPECT_NE(notes[0].find("within 0 µs"), std::string::npos) << notes[0];
-  EXPECT_TRUE(data.imported);
+  EXPECT_TRUE(data.origin.imported);
 }
 
 TEST(MergedCollectives, TheMedianOfTheEndsIsNotMovedByOne) {
@@ -150,7 +150,7 @@ TEST(MergedCollectives, TheMedianOfTheEndsIsNotMovedByOne) {
   merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
   merger.add(RankOfTrace(1, disturbed, 2, -3'000'000).data, "1");
   const auto data = merger.finish();
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
   EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is 3000 µs behind"), std::string::npos);
 }
 
@@ -159,26 +159,26 @@ TEST(MergedCollectives, ARankThatSharesNoGroupWithTheFirstIsAlignedToOthers) {
   merger.add(RankOfTrace(0, kEarly, 2, 0, "a").data, "0");
   auto both = RankOfTrace(1, kLate, 2, 5'000'000, "a").data;
   // The same calls in another group, which rank 2 shares.
-  both.collectives.groups.push_back({"b", "gloo", 2});
-  both.collectives.collectives.push_back(both.collectives.collectives[0]);
-  both.collectives.collectives[1].group = 1;
-  both.ops[0].calls *= 2;
-  both.ops[0].work = work_of(0, 200, 200);
-  const auto calls = both.collectives.calls;
+  both.comms.make().groups.push_back({"b", "gloo", 2});
+  both.comms.make().collectives.push_back(both.comms.make().collectives[0]);
+  both.comms.make().collectives[1].group = 1;
+  both.counts.ops[0].calls *= 2;
+  both.counts.ops[0].work = work_of(0, 200, 200);
+  const auto calls = both.comms->calls;
   for (auto call : calls) {
     call.collective = 1;
-    both.collectives.calls.push_back(call);
+    both.comms.make().calls.push_back(call);
   }
   merger.add(both, "1");
   merger.add(RankOfTrace(2, kEarly, 2, -9'000'000, "b").data, "2");
   const auto data = merger.finish();
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
-  EXPECT_EQ(data.merged()->ranks[1].waiting_ns, 0);
-  EXPECT_EQ(data.merged()->ranks[2].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.origin.merged()->ranks[1].waiting_ns, 0);
+  EXPECT_EQ(data.origin.merged()->ranks[2].waiting_ns, 150 + 90 + 70 + 190);
 }
 
 TEST(MergedCollectives, WhereClocksCannotBeAlignedWaitsAreNotKnown) {
-  const auto waits = [](const ProfileData& second) {
+  const auto waits = [](const Profile& second) {
     RankMerger merger;
     merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
     merger.add(second, "1");
@@ -195,20 +195,20 @@ TEST(MergedCollectives, WhereClocksCannotBeAlignedWaitsAreNotKnown) {
             std::string::npos);
   // Another size: another call.
   auto larger = RankOfTrace(1, kLate, 2, 0).data;
-  larger.ops[0].work = work_of(0, 1'000, 1'000);
-  larger.ops[0].shapes.others = true;
+  larger.counts.ops[0].work = work_of(0, 1'000, 1'000);
+  larger.counts.ops[0].shapes.others = true;
   RankMerger merger;
   merger.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
   merger.add(larger, "1");
-  EXPECT_FALSE(merger.finish().merged()->ranks[0].waiting_ns);
+  EXPECT_FALSE(merger.finish().origin.merged()->ranks[0].waiting_ns);
   // Other steps: their calls have the same numbers and are others.
   auto later = RankOfTrace(1, kLate, 2, 0).data;
-  later.environment[1].second = std::string("3-5");
+  later.run.environment[1].second = std::string("3-5");
   RankMerger steps;
   steps.add(RankOfTrace(0, kEarly, 2, 0).data, "0");
   steps.add(later, "1");
   const auto data = steps.finish();
-  EXPECT_FALSE(data.merged()->ranks[0].waiting_ns);
+  EXPECT_FALSE(data.origin.merged()->ranks[0].waiting_ns);
   EXPECT_EQ(notes_of(data, "ranks-differ").at(0),
             "the range of recorded steps is not the same on all ranks: 0-2 on rank 0, 3-5 on rank 1");
 }
@@ -217,11 +217,11 @@ TEST(MergedCollectives, RanksOfOneHostHaveOneClockWhereEndsTellNothing) {
   RankMerger merger;
   for (const std::int64_t rank : {0, 1}) {
     auto data = RankOfTrace(rank, {rank == 0 ? kEarly[0] : kLate[0]}, 2, 0).data;
-    data.environment.emplace_back("host", std::string("node1"));
+    data.run.environment.emplace_back("host", std::string("node1"));
     merger.add(data, std::to_string(rank));
   }
   const auto data = merger.finish();
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150);
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 150);
   EXPECT_NE(notes_of(data, "ranks-clocks").at(0).find("rank 1 is taken to have the clock of rank 0"),
             std::string::npos);
 }
@@ -231,14 +231,14 @@ TEST(MergedCollectives, GroupsOfOneNameAreDistinguishedByTheirRanks) {
   RankMerger merger;
   for (const std::int64_t rank : {0, 1, 2, 3}) {
     auto data = RankOfTrace(rank, rank % 2 == 0 ? kEarly : kLate, 2, 0).data;
-    data.collectives.groups[0].members = rank < 2 ? "[0, 1]" : "[2, 3]";
+    data.comms.make().groups[0].members = rank < 2 ? "[0, 1]" : "[2, 3]";
     merger.add(data, std::to_string(rank));
   }
   const auto data = merger.finish();
   EXPECT_EQ(collective_rows(data).size(), 2);
-  EXPECT_EQ(data.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
+  EXPECT_EQ(data.origin.merged()->ranks[0].waiting_ns, 150 + 90 + 70 + 190);
   // Ranks 2 and 3 share nothing with the others.
-  EXPECT_FALSE(data.merged()->ranks[2].waiting_ns);
+  EXPECT_FALSE(data.origin.merged()->ranks[2].waiting_ns);
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct OfRank : ProfileBuilder {
 
   OfRank(std::int64_t rank, std::int64_t ns, std::int64_t world_size = 2) {
     layer = module("layer", "Linear");
-    data.mode = "block";
-    data.environment = {{"torch", std::string("2.15.0")}, {"rank", rank}, {"world_size", world_size}};
-    data.modules[kModel].params = data.modules[index_of(layer)].params = 50;
+    data.run.mode = Mode::block;
+    data.run.environment = {{"torch", std::string("2.15.0")}, {"rank", rank}, {"world_size", world_size}};
+    data.tree.modules[kModel].params = data.tree.modules[index_of(layer)].params = 50;
     op("aten::linear", layer, work_of(1'000, 300, 100), ns - 1);
     time(layer, {ns});
     time(kModel, {10});
@@ -35,18 +35,18 @@ struct Derived {
   std::vector<RooflineRow> all;
   RooflineRow everything;
 
-  explicit Derived(ProfileData profile) : derived(std::move(profile)) {
+  explicit Derived(Profile profile) : derived(std::move(profile)) {
     all = derived.rows();
     everything = derived.total();
     add_times_over_ranks(derived.data(), all, everything);
   }
-  const ProfileData& data() const { return derived.data(); }
+  const Profile& data() const { return derived.data(); }
   const std::vector<RooflineRow>& rows() const { return all; }
   const RooflineRow& total() const { return everything; }
   const RooflineRow& row(std::string_view path) const { return row_named(path, all, derived.data()); }
 };
 
-std::string refusal(RankMerger& merger, const ProfileData& data) {
+std::string refusal(RankMerger& merger, const Profile& data) {
   try {
     merger.add(data, "b.json");
   } catch (const std::invalid_argument& error) {
@@ -55,7 +55,7 @@ std::string refusal(RankMerger& merger, const ProfileData& data) {
   return "";
 }
 
-std::vector<std::string> codes_of(const ProfileData& data) {
+std::vector<std::string> codes_of(const Profile& data) {
   std::vector<std::string> codes;
   for (const auto& note : data.notes) codes.push_back(note.code);
   return codes;
@@ -66,13 +66,13 @@ TEST(RankMerger, ContextsAreTheExtremesAndNotKnownWhereOneRanksAreNot) {
     RankMerger merger;
     for (const std::int64_t rank : {0, 1}) {
       OfRank one(rank, 100);
-      one.data.token_calls = {{.region = "decode", .calls = 1, .sequences = 1, .tokens = 1}};
-      auto& calls = one.data.token_calls.front();
+      one.data.run.token_calls = {{.region = "decode", .calls = 1, .sequences = 1, .tokens = 1}};
+      auto& calls = one.data.run.token_calls.front();
       calls.least_context = known || rank == 0 ? 100 + rank : -1;
       calls.most_context = known || rank == 0 ? 200 + rank : -1;
       merger.add(one.data, "r.json");
     }
-    const auto calls = merger.finish().token_calls.front();
+    const auto calls = merger.finish().run.token_calls.front();
     EXPECT_EQ(calls.tokens, 2);
     EXPECT_EQ(calls.least_context, known ? 100 : -1);
     EXPECT_EQ(calls.most_context, known ? 201 : -1);
@@ -84,13 +84,13 @@ TEST(RankMerger, LowerLimitsOfARankAreMarked) {
   for (const std::int64_t rank : {0, 1}) {
     OfRank one(rank, 100);
     if (rank == 1) {
-      one.data.ops.front().costed = false;
-      one.data.ops.front().work = {};
+      one.data.counts.ops.front().costed = false;
+      one.data.counts.ops.front().work = {};
     }
     merger.add(one.data, "r.json");
   }
   const auto data = merger.finish();
-  const auto& ranks = std::get<MergedRanks>(data.kind).ranks;
+  const auto& ranks = std::get<MergedRanks>(data.origin.kind).ranks;
   EXPECT_FALSE(ranks[0].incomplete);
   EXPECT_TRUE(ranks[1].incomplete);
 }
@@ -116,20 +116,20 @@ TEST(RankMerger, WorkAndTimesAreSumsAndRowsKnowTheirExtremes) {
   EXPECT_EQ(merged.total().time_ns, 830);
   EXPECT_EQ(merged.total().time_max_ns, 510);
   EXPECT_EQ(merged.total().wall_ns, 830);
-  ASSERT_EQ(merged.data().merged()->ranks.size(), 3);
-  for (std::int64_t rank = 0; rank < 3; ++rank) EXPECT_EQ(merged.data().merged()->ranks[rank].rank, rank);
-  EXPECT_EQ(merged.data().merged()->ranks[2].wall_ns, 510);
-  EXPECT_FALSE(merged.data().partial);
+  ASSERT_EQ(merged.data().origin.merged()->ranks.size(), 3);
+  for (std::int64_t rank = 0; rank < 3; ++rank) EXPECT_EQ(merged.data().origin.merged()->ranks[rank].rank, rank);
+  EXPECT_EQ(merged.data().origin.merged()->ranks[2].wall_ns, 510);
+  EXPECT_FALSE(merged.data().run.partial);
   EXPECT_TRUE(merged.data().notes.empty());
 }
 
 TEST(RankMerger, ModulesOfSomeRanksAreFoundByName) {
   OfRank first(0, 100), second(1, 300);
   // As in a pipeline: each rank has another stage.
-  first.data.modules[index_of(first.layer)].path = "stage0";
-  second.data.modules[index_of(second.layer)].path = "stage1";
-  second.data.modules[index_of(second.layer)].params = 70;
-  second.data.modules[kModel].params = 70;
+  first.data.tree.modules[index_of(first.layer)].path = "stage0";
+  second.data.tree.modules[index_of(second.layer)].path = "stage1";
+  second.data.tree.modules[index_of(second.layer)].params = 70;
+  second.data.tree.modules[kModel].params = 70;
   RankMerger merger;
   merger.add(first.data, "a");
   merger.add(second.data, "b");
@@ -144,27 +144,27 @@ TEST(RankMerger, ModulesOfSomeRanksAreFoundByName) {
 
 TEST(RankMerger, WhatOneRankDoesNotKnowTheSumDoesNotEither) {
   OfRank second(1, 100);
-  second.data.ops[0].time_ns.reset();
+  second.data.counts.ops[0].time_ns.reset();
   RankMerger merger;
   merger.add(OfRank(0, 100).data, "a");
   merger.add(second.data, "b");
-  EXPECT_EQ(merger.finish().ops.at(0).time_ns, std::nullopt);
+  EXPECT_EQ(merger.finish().counts.ops.at(0).time_ns, std::nullopt);
 }
 
 TEST(RankMerger, MissingRanksAreNamed) {
   RankMerger merger;
   for (const std::int64_t rank : {1, 5}) merger.add(OfRank(rank, 100, 8).data, "r");
   const auto data = merger.finish();
-  EXPECT_EQ(data.merged()->missing, (std::vector<std::int64_t>{0, 2, 3, 4, 6, 7}));
-  EXPECT_TRUE(data.partial);
+  EXPECT_EQ(data.origin.merged()->missing, (std::vector<std::int64_t>{0, 2, 3, 4, 6, 7}));
+  EXPECT_TRUE(data.run.partial);
   ASSERT_EQ(codes_of(data), std::vector<std::string>{"ranks-missing"});
   EXPECT_EQ(data.notes[0].text, "ranks 0, 2-4, 6, 7 of 8 are missing: sums and comparisons are of the others");
 }
 
 TEST(RankMerger, RanksThatDifferAreNamed) {
   OfRank other(1, 100);
-  other.data.model = "Other";
-  other.data.environment[0].second = std::string("2.14.0");
+  other.data.run.model = "Other";
+  other.data.run.environment[0].second = std::string("2.14.0");
   RankMerger merger;
   merger.add(OfRank(0, 100).data, "a");
   merger.add(other.data, "b");
@@ -176,21 +176,21 @@ TEST(RankMerger, RanksThatDifferAreNamed) {
 
 TEST(RankMerger, RoofsOfTheFirstStandForAllOfTheSameDevice) {
   OfRank second(1, 100);
-  second.data.ceilings.compute[0].operations_per_second *= 0.97;
+  second.data.roofs.compute[0].operations_per_second *= 0.97;
   RankMerger merger;
   merger.add(OfRank(0, 100).data, "a");
   merger.add(second.data, "b");
   const auto data = merger.finish();
-  EXPECT_EQ(data.ceilings, testing::round_ceilings());
+  EXPECT_EQ(data.roofs, testing::round_ceilings());
   ASSERT_EQ(codes_of(data), std::vector<std::string>{"ranks-roofs"});
   EXPECT_NE(data.notes[0].text.find("up to 3.0% away"), std::string::npos) << data.notes[0].text;
 
-  second.data.ceilings.device = "another machine";
+  second.data.roofs.device = "another machine";
   merger.add(OfRank(0, 100).data, "a");
   merger.add(second.data, "b");
   const auto apart = merger.finish();
-  EXPECT_TRUE(apart.ceilings.empty());
-  EXPECT_TRUE(apart.merged()->ranks[1].percent_of_roof.has_value());
+  EXPECT_TRUE(apart.roofs.empty());
+  EXPECT_TRUE(apart.origin.merged()->ranks[1].percent_of_roof.has_value());
 }
 
 TEST(RankMerger, WhatDoesNotFitIsRefusedAndLeavesNothing) {
@@ -199,11 +199,11 @@ TEST(RankMerger, WhatDoesNotFitIsRefusedAndLeavesNothing) {
   merger.add(OfRank(0, 100).data, "a.json");
   EXPECT_EQ(refusal(merger, OfRank(0, 100).data), "b.json: rank 0 is there already");
   OfRank nobody(1, 100);
-  nobody.data.environment.clear();
+  nobody.data.run.environment.clear();
   EXPECT_NE(refusal(merger, nobody.data).find("does not say which rank"), std::string::npos);
   OfRank counted(1, 100);
-  counted.data.mode = "count";
-  counted.data.runs.chosen = -1;
+  counted.data.run.mode = Mode::count;
+  counted.data.run.runs.chosen = -1;
   EXPECT_EQ(refusal(merger, counted.data), "b.json: it is a count, and a.json is a block: merge reports of one kind");
   merger.add(OfRank(1, 100).data, "b.json");
   const auto data = merger.finish();
@@ -215,21 +215,21 @@ TEST(RankMerger, RegionsAreFoundByTheRegionsAroundThem) {
   RankMerger merger;
   for (const std::int64_t rank : {0, 1}) {
     OfRank one(rank, 100);
-    if (rank == 1) one.data.regions.push_back({kNoRegion, "warm", 1, {7}});
-    const auto outer = static_cast<RegionId>(one.data.regions.size() + 1);
-    one.data.regions.push_back({kNoRegion, "step", 2, {50}});
-    one.data.regions.push_back({outer, "loss", 2, {20}});
-    one.data.ops[0].owner.region = outer + 1;
+    if (rank == 1) one.data.tree.regions.push_back({kNoRegion, "warm", 1, {7}});
+    const auto outer = static_cast<RegionId>(one.data.tree.regions.size() + 1);
+    one.data.tree.regions.push_back({kNoRegion, "step", 2, {50}});
+    one.data.tree.regions.push_back({outer, "loss", 2, {20}});
+    one.data.counts.ops[0].owner.region = outer + 1;
     merger.add(one.data, "r");
   }
   const auto data = merger.finish();
-  ASSERT_EQ(data.regions.size(), 3);
-  EXPECT_EQ(data.regions[0].name, "step");
-  EXPECT_EQ(data.regions[0].calls, 4);
-  EXPECT_EQ(data.regions[0].wall_ns, std::vector<std::int64_t>{100});
-  EXPECT_EQ(data.regions[1].name, "loss");
-  ASSERT_EQ(data.ops.size(), 1);
-  EXPECT_EQ(data.ops[0].owner.region, 2);
+  ASSERT_EQ(data.tree.regions.size(), 3);
+  EXPECT_EQ(data.tree.regions[0].name, "step");
+  EXPECT_EQ(data.tree.regions[0].calls, 4);
+  EXPECT_EQ(data.tree.regions[0].wall_ns, std::vector<std::int64_t>{100});
+  EXPECT_EQ(data.tree.regions[1].name, "loss");
+  ASSERT_EQ(data.counts.ops.size(), 1);
+  EXPECT_EQ(data.counts.ops[0].owner.region, 2);
 }
 
 TEST(RankMerger, KernelsOfAllRanksAreOneSample) {
@@ -247,12 +247,12 @@ TEST(RankMerger, KernelsOfAllRanksAreOneSample) {
     kernel.max_ns = rank == 0 ? 20 : 40;
     kernel.median_ns = rank == 0 ? 15 : 35;
     kernel.stddev_ns = std::sqrt(50.0);
-    one.data.kernels.push_back(kernel);
+    one.data.device.make().kernels.push_back(kernel);
     merger.add(one.data, "r");
   }
   const auto data = merger.finish();
-  ASSERT_EQ(data.kernels.size(), 1);
-  const auto& kernel = data.kernels[0];
+  ASSERT_EQ(data.device->kernels.size(), 1);
+  const auto& kernel = data.device->kernels[0];
   EXPECT_EQ(kernel.instances, 4);
   EXPECT_EQ(kernel.total_ns, 100);
   EXPECT_EQ(kernel.min_ns, 10);
@@ -279,7 +279,7 @@ struct OfCompiledRank : OfRank {
   }
 
   CompiledKernel& kernel(const std::string& name, ModuleId owner, const std::string& code) {
-    auto& kernel = data.compiled_kernels.emplace_back();
+    auto& kernel = data.times.make().compiled_kernels.emplace_back();
     kernel.name = name;
     kernel.owner.module = owner;
     kernel.ops = {"aten::relu"};
@@ -296,10 +296,10 @@ TEST(RankMerger, KernelsOfCompiledCodeAreFoundByNameModuleAndLine) {
     OfCompiledRank one(rank, rank == 0 ? 10 : 30);
     if (rank == 1) {  // its layer has another id
       one.module("first", "Linear");
-      std::swap(one.data.modules[index_of(one.layer)].path, one.data.modules.back().path);
-      for (auto& time : one.data.times) time.owner.module += time.owner.module == one.layer ? 1 : 0;
-      for (auto& op : one.data.ops) op.owner.module += 1;
-      auto& kernels = one.data.compiled_kernels;
+      std::swap(one.data.tree.modules[index_of(one.layer)].path, one.data.tree.modules.back().path);
+      for (auto& time : one.data.times.make().modules) time.owner.module += time.owner.module == one.layer ? 1 : 0;
+      for (auto& op : one.data.counts.ops) op.owner.module += 1;
+      auto& kernels = one.data.times.make().compiled_kernels;
       kernels[0].owner.module += 1;
       kernels[0].parts[0].module += 1;
       kernels[1].parts[0].module += 1;
@@ -307,7 +307,7 @@ TEST(RankMerger, KernelsOfCompiledCodeAreFoundByNameModuleAndLine) {
     merger.add(one.data, "r.json");
   }
   const Derived merged(merger.finish());
-  const auto& kernels = merged.data().compiled_kernels;
+  const auto& kernels = merged.data().times->compiled_kernels;
   ASSERT_EQ(kernels.size(), 2);
   EXPECT_EQ(kernels[0].name, "cpp_fused_relu_0") << "the longest first";
   EXPECT_EQ(kernels[0].owner.module, 3);
@@ -329,11 +329,12 @@ TEST(RankMerger, KernelsOnADeviceKnowTheirCompiledOnes) {
   RankMerger merger;
   for (const std::int64_t rank : {0, 1}) {
     OfCompiledRank one(rank, 10);
-    one.data.device_timed = true;
-    if (rank == 1) std::swap(one.data.compiled_kernels[0], one.data.compiled_kernels[1]);
-    for (auto& compiled : one.data.compiled_kernels) {
-      compiled.id = &compiled - one.data.compiled_kernels.data() + 1;
-      KernelBucket& kernel = one.data.kernels.emplace_back();
+    one.data.device.make();
+    auto& kernels = one.data.times.make().compiled_kernels;
+    if (rank == 1) std::swap(kernels[0], kernels[1]);
+    for (auto& compiled : kernels) {
+      compiled.id = &compiled - kernels.data() + 1;
+      KernelBucket& kernel = one.data.device.make().kernels.emplace_back();
       kernel.name = compiled.name;
       kernel.owner = compiled.owner;
       kernel.compiled = compiled.id;
@@ -357,7 +358,7 @@ TEST(RankMerger, RanksWithoutKernelsOfCompiledCodeAreNamed) {
   compiled.op(std::string(kCompiledRegion), kModel, {}, 9);
   merger.add(compiled.data, "b.json");
   const auto data = merger.finish();
-  EXPECT_EQ(data.compiled_kernels.size(), 2);
+  EXPECT_EQ(data.times->compiled_kernels.size(), 2);
   ASSERT_EQ(std::ranges::count(data.notes, "ranks-differ", &Note::code), 1);
   EXPECT_EQ(std::ranges::find(data.notes, "ranks-differ", &Note::code)->text,
             "what is known of kernels of compiled code is not the same on all ranks: nothing on rank 1, their times "
@@ -376,8 +377,8 @@ TEST(SlowRank, IsNamedBeyondTheNoiseOfSteps) {
     RankMerger merger;
     for (const std::int64_t rank : {0, 1, 2}) {
       OfRank one(rank, rank == 2 ? slow_ns : 101, 3);
-      one.data.runs.steps = 2;
-      one.data.runs.step_ns = {100, static_cast<std::int64_t>(100 * (1 + spread))};
+      one.data.run.runs.steps = 2;
+      one.data.run.runs.step_ns = {100, static_cast<std::int64_t>(100 * (1 + spread))};
       merger.add(one.data, "r");
     }
     return Derived(merger.finish());

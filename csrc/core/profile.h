@@ -1,0 +1,62 @@
+#pragma once
+// Holds what was observed, before any figure is derived from it: the join makes it, and a report's JSON keeps it.
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/collective_data.h"
+#include "core/counts.h"
+#include "core/device_work.h"
+#include "core/note_codes.h"
+#include "core/profile_kind.h"
+#include "core/run_info.h"
+#include "core/times.h"
+#include "core/tree.h"
+#include "roofprof/ceilings.h"
+
+namespace roofprof {
+
+// The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
+inline constexpr std::int64_t kReportSchemaVersion = 6;
+
+// A part that a profile may lack. Whoever reads one that is not there finds it empty; whoever writes makes it first.
+template <class Part>
+class Maybe {
+ public:
+  Maybe() = default;
+  Maybe(Part part) : part_(std::move(part)) {}  // NOLINT(google-explicit-constructor): as std::optional
+
+  bool has_value() const { return part_.has_value(); }
+  explicit operator bool() const { return has_value(); }
+  const Part& operator*() const {
+    static const Part kNothing{};
+    return part_ ? *part_ : kNothing;
+  }
+  const Part* operator->() const { return &**this; }
+  Part& make() { return part_ ? *part_ : part_.emplace(); }
+  void reset() { part_.reset(); }
+
+  bool operator==(const Maybe&) const = default;
+
+ private:
+  std::optional<Part> part_;
+};
+
+struct Profile {
+  RunInfo run;
+  Tree tree;
+  Counts counts;
+  Maybe<Times> times;        // missing: neither calls of modules were seen nor times
+  Maybe<DeviceWork> device;  // where it is there, times are those of its kernels
+  Maybe<CollectiveData> comms;
+  Origin origin;
+  Ceilings roofs;
+  // Notes of the observer; the join adds those that follow from the data itself.
+  std::vector<Note> notes;
+
+  bool operator==(const Profile&) const = default;
+};
+
+}  // namespace roofprof
