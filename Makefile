@@ -152,11 +152,11 @@ bench: build $(VENV)/.has-bench  ## overhead, memory and speed beside other tool
 	$(BIN)/python benchmarks/memory.py
 	@$(MAKE) --no-print-directory bench-cpp
 
-# docs/peers.md anew, with the originals that the integrations' requirements have and whichever else is installed.
+# benchmarks/peers.md anew, with the originals that the integrations' requirements have and whichever else is installed.
 .PHONY: peers
-peers: build $(VENV)/.has-integrations  ## other tools beside roofprof.compat, written to docs/peers.md
+peers: build $(VENV)/.has-integrations  ## other tools beside roofprof.compat, written to benchmarks/peers.md
 	$(say) "other tools beside what roofprof has in their place"
-	$(BIN)/python benchmarks/peers.py --write docs/peers.md
+	$(BIN)/python benchmarks/peers.py --write benchmarks/peers.md
 
 bench-cpp: $(VENV)/.has-bench  ## what profiling costs a C++ program, beside torch's own profiler
 	$(say) "building the C++ benchmarks"

@@ -1,7 +1,7 @@
 """Compares other tools with their replacements in roofprof: figures, accepted inputs, what is left behind, time.
 
     python benchmarks/peers.py                                   # prints Markdown, some 15 minutes
-    python benchmarks/peers.py --write docs/peers.md
+    python benchmarks/peers.py --write benchmarks/peers.md
     python benchmarks/peers.py --models resnet18 --tools thop,fvcore --only figures
 
 Cells of originals that are not installed say so. The exit code is 1 if a figure of roofprof's is wrong or differs

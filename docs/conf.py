@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import roofprof
@@ -27,13 +26,14 @@ highlight_language = "none"  # blocks without a language are shells and tables
 myst_heading_anchors = 4  # [text](page.md#heading), as README's readers follow it
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "undoc-members": True}
 nitpick_ignore_regex = [
     ("py:class", ".*"),  # types in signatures: torch's, and those that have no page
     ("py:mod", r".*\._\w+"),  # modules that are not public
 ]
 
 # Pages outside docs/ that have another name in the site.
-ELSEWHERE = {"../README.md": "index.md", "../CONTRIBUTING.md": "contributing.md"}
+ELSEWHERE = {"../README.md": "index.md"}
 
 
 def _target(path: str) -> str:
@@ -42,14 +42,9 @@ def _target(path: str) -> str:
     return f"path:{page}" if page.startswith("../") else page
 
 
-def links_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
-    """The page as the site has it: links that leave docs/ are turned. `contributing` is made of ../CONTRIBUTING.md."""
-    text = source[0]
-    if page == "contributing":
-        original = Path(app.srcdir).parent / "CONTRIBUTING.md"
-        app.env.note_dependency(str(original))
-        text = re.sub(r"\]\((?!https?:|#)", "](../", original.read_text()).replace("](../docs/", "](")
-    source[0] = re.sub(r"\]\((\.\./[\w/.-]+)", lambda link: f"]({_target(link[1])}", text)
+def links_within_the_site(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Turn the links of a page that leave docs/."""
+    source[0] = re.sub(r"\]\((\.\./[\w/.-]+)", lambda link: f"]({_target(link[1])}", source[0])
 
 
 def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:

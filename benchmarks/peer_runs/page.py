@@ -1,4 +1,4 @@
-"""Writes docs/peers.md: an introduction, the versions, the tables, and how to read them."""
+"""Writes benchmarks/peers.md: an introduction, the versions, the tables, and how to read them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def page(
         "",
         *_text(
             "This page compares tools that count parameters, MACs or FLOPs of PyTorch models, as they are installed "
-            "from their packages, with roofprof's replacements ([In place of other tools](compat.md)). One run of"
+            "from their packages, with roofprof's replacements ([compat.md](../docs/compat.md)). One run of"
         ),
         "",
-        "    python benchmarks/peers.py --write docs/peers.md",
+        "    python benchmarks/peers.py --write benchmarks/peers.md",
         "",
         *_text(
             "made this page, in some 15 minutes. Each cell ran in a separate process. The run fails if a figure of "

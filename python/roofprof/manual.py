@@ -21,8 +21,6 @@ _CHECKOUT = _PACKAGE.parents[1] / "docs"
 # An editable install reads the pages where they are written.
 _FOLDER = _CHECKOUT if (_CHECKOUT / "definitions.md").exists() else _PACKAGE / "share" / "doc" / "roofprof"
 
-_OF_THE_SITE = {"contributing"}  # the site makes this page of one outside of docs
-
 # What a report has that a figure needs, by the names of the facts in csrc/core/fields.h.
 _OF_REPORTS = {
     "integers": "with integer operations",
@@ -51,7 +49,7 @@ _LABELS = 9  # width of their column
 
 def pages() -> list[str]:
     """Return the names of all pages."""
-    return sorted(path.stem for path in _FOLDER.glob("*.md") if path.stem not in _OF_THE_SITE)
+    return sorted(path.stem for path in _FOLDER.glob("*.md"))
 
 
 def page(name: str) -> str:
@@ -169,26 +167,25 @@ def _plain(name: str) -> str:
 
 
 _GENERAL = tuple(f"definitions#{section}" for section in ("rows", "counts", "time", "on-a-device", "roofline"))
-_FINE_PRINT = "-in-detail"
 # By kind of row: the sections and pages that define its figures. The first group with an entry is quoted.
 _PLACES = {
-    "row": (_GENERAL, ("memory",), ("ranks",), ("definitions",)),
+    "row": (_GENERAL, ("memory",), ("definitions",)),
     "group": (_GENERAL, ("definitions",)),
     "kernel": (("definitions#kernels",), _GENERAL, ("definitions",)),
-    "rank": (("ranks#what-is-in-it",), _GENERAL, ("definitions",)),
-    "collective": (("ranks#collectives",), ("definitions",)),
+    "rank": (("definitions#ranks",), _GENERAL, ("definitions",)),
+    "collective": (("definitions#collectives",), ("definitions",)),
     "memory": (("memory#what-is-alive-at-the-peak",), ("definitions",)),
 }
 
 
 def _definitions(name: str, kind: str) -> list[_Entry]:
-    """Return the entries that define a figure of a kind of row, without the fine print if there are others."""
+    """Return the entries that define a figure of a kind of row."""
     for places in _PLACES[kind]:
         stems = dict.fromkeys(place.partition("#")[0] for place in places)
         entries = [entry for stem in stems for entry in _entries(stem) if {entry.page, stem} & set(places)]
         found = [entry for entry in entries if _plain(name) in entry.names]
         if found:
-            return [entry for entry in found if _FINE_PRINT not in entry.page] or found
+            return found
     return []
 
 

@@ -78,7 +78,7 @@ def calibrated(roofs: _report.Ceilings, measured: Sequence[MeasuredKernels], sou
     if not roofs.facts.compute_capability and ("L3" in levels or (roofs.curve.points and "host link" not in levels)):
         raise Error(
             f"the roofs of '{roofs.device}' are those of a CPU: calibrations are of GPUs "
-            "(roofprof docs prediction#calibration)"
+            "(roofprof docs predict#calibration)"
         )
     plain = _with(roofs, {}, [], "")
     classes = [kernels for kernels in _by_class(measured) if len(set(kernels.shapes)) >= _FEWEST]

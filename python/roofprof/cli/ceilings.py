@@ -103,7 +103,7 @@ def _network(arguments: argparse.Namespace) -> int:
     if rank_of_environment() is None or os.environ.get("WORLD_SIZE", "1") == "1":
         raise CommandError(
             "--network measures between the ranks of a program: start it with "
-            "torchrun --nproc-per-node 2 -m roofprof ceilings --network (roofprof docs network)"
+            "torchrun --nproc-per-node 2 -m roofprof ceilings --network (roofprof docs ranks#the-roof-of-the-network)"
         )
     device = arguments.device
     if device == "cuda":

@@ -23,10 +23,10 @@ from roofprof.cli.shared import (
 _DESCRIPTION = """\
 Reads what torch.profiler recorded, here or on another machine, and prints the table of its modules: no GPU is needed.
 Record with record_shapes=True and with_stack=True, and export with prof.export_chrome_trace("trace.json.gz");
-docs/import.md says what each option of the profiler gives.
+docs/trace-contents.md says what each option of the profiler gives.
 
 --ncu adds what Nsight Compute counted in another run of the same program: the bytes that really moved, and the
-operations that were executed; without a trace it shows the kernels alone. docs/ncu.md says how kernels are matched.
+operations that were executed; without a trace it shows the kernels alone. docs/counters.md says how they are matched.
 """
 _NCU = """\
 ncu reads what is needed, and nothing else, with

@@ -113,5 +113,5 @@ def roofs_of(device: Device) -> _report.Ceilings:
         offered = ", ".join(close or known)
         raise Error(
             f"no card is known as '{device}'; {'near it are' if close else 'there are'} {offered}; "
-            "a file of roofs will do too, its name ends in .json (roofprof docs prediction)"
+            "a file of roofs will do too, its name ends in .json (roofprof docs predict)"
         ) from None

@@ -115,9 +115,9 @@ def from_trace(
     steps: which of ProfilerStep's steps, "3", "1-3" or (1, 3), by their numbers; "mean": the mean of all of them; None:
     everything that was recorded, in steps and outside.
     ncu: what Nsight Compute printed (``ncu --csv``, also packed by gzip) in another run of the same program: kernels
-    get the bytes and operations that it counted. docs/ncu.md says how they are matched.
+    get the bytes and operations that it counted. docs/counters.md says how they are matched.
     capture: the trace, or the traces, that were recorded while the graphs were captured that this one replays: their
-    kernels get operators, modules and work (docs/import.md). None: those in the folder capture_traces beside the
+    kernels get operators, modules and work (trace-contents.md). None: those in the folder capture_traces beside the
     trace; "none": no capture.
     Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
@@ -260,7 +260,7 @@ def _refusing(path: Path, ncu: str | os.PathLike[str] | None = None) -> Iterator
     except _C.TraceError as error:
         raise TraceError(f"{path}: {error} (roofprof docs import#how-to-record)") from None
     except NcuError as error:
-        raise NcuError(f"{path if ncu is None else Path(ncu)}: {error} (roofprof docs ncu)") from None
+        raise NcuError(f"{path if ncu is None else Path(ncu)}: {error} (roofprof docs counters)") from None
 
 
 def _roofs(device: str | os.PathLike[str] | _C.Ceilings | None) -> _C.Ceilings | None:

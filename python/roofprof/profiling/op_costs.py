@@ -156,7 +156,7 @@ def _as_work(value: object) -> Work:
     if isinstance(value, numbers.Number):
         raise TypeError(
             f"{value!r} does not say whether it counts FLOPs or MACs; return roofprof.Work(flops=...) or Work(macs=...)"
-            " (roofprof docs python#your-own-ops-regions-and-kernels)"
+            " (roofprof docs own-ops)"
         )
     raise TypeError(f"the cost must return a roofprof.Work, not {value!r}")
 

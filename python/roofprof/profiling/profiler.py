@@ -387,7 +387,7 @@ class RooflineProfiler(TimesCalls):
             raise RuntimeError("this process was forked inside of what was profiled, and the report is its parent's")
         if not self._run.counted:
             raise RuntimeError(
-                "nothing was profiled yet: call prof.run(...) or use `with prof:` first (roofprof docs python)"
+                "nothing was profiled yet: call prof.run(...) or use `with prof:` first (roofprof docs guide-training)"
             )
         if self._report is None:
             self._report = self._make_report()

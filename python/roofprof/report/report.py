@@ -307,10 +307,10 @@ class Report(WritesTraces, Predicts):
         """Return the table as text.
 
         depth: deepest module shown; sort: a column, largest first (default: the model's order); columns: the names of
-        those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory" or keys
-        of :meth:`group`, "op" or "op, phase"; width in characters; limit: most rows shown, 0 for all; legend: whether
-        to say what the columns mean; expand: show each of several equal siblings, in place of one line for all. Raises
-        ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
+        those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory", or keys
+        of :meth:`group` in one text, "op, phase"; width in characters; limit: most rows shown, 0 for all; legend:
+        whether to say what the columns mean; expand: show each of several equal siblings, in place of one line for all.
+        Raises ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
         """
         columns = _checked_options(depth, sort, columns, by, limit)
         return self._compiled.table(depth, sort, columns, by, width, limit, legend, expand=expand)
@@ -360,7 +360,7 @@ class Report(WritesTraces, Predicts):
         """Draw a picture, as matplotlib's Figure; with a path, write it there, as SVG, PNG or PDF by the suffix.
 
         by: a dot for each "module" (its own ops, so that no op is in two), "op" or "kernel". kind: "roofline", or
-        "time" (docs/plots.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
+        "time" (docs/outputs.md). before: an earlier report; arrows lead from its dots to this one's. expand: a dot for
         each of several equal siblings, in place of one for all. Raises ValueError for a count, and for what cannot be
         drawn. Needs matplotlib (``pip install roofprof[plot]``).
         """

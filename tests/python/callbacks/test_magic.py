@@ -435,9 +435,9 @@ def test_importing_roofprof_loads_no_ipython():
 
 
 def test_the_cells_of_the_page_run(run, shell):
-    page = (Path(__file__).parents[3] / "docs" / "callbacks.md").read_text()
-    cells = re.findall(r"^```\n(.*?)^```", page.partition("## Notebooks")[2], re.MULTILINE | re.DOTALL)
-    assert len(cells) == 4
+    page = (Path(__file__).parents[3] / "docs" / "notebook.md").read_text()
+    cells = re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(cells) == 3
     run("from trackers import Classifier\nmodel = Classifier()")
     run("batch = {'x': torch.rand(4, 6), 'labels': torch.ones(4).long()}")
     run("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)")

@@ -214,16 +214,6 @@ def test_compiled_code_has_a_row(tmp_path):
     assert any(row.path.endswith("compiled region 0/0") and row.bytes == 128 for row in report.rows)
 
 
-# ---- the page
-
-
-def test_the_page_has_the_table_of_the_program():
-    page = (DOCS / "serving.md").read_text()
-    rows = re.findall(r"^\| (`.*`) \| (.*) \|$", page.partition("## Operators and what is counted")[2], re.MULTILINE)
-    written = {name: formula for names, formula in rows for name in re.findall("`(.*?)`", names)}
-    assert written == {cost["op"]: cost["formula"] for cost in _C.op_costs() if cost["family"] == "serving"}
-
-
 # ---- traces of real engines
 
 

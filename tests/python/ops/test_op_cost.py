@@ -175,7 +175,7 @@ BAD = {
     "its cost function raised ZeroDivisionError: division by zero": lambda *_: roofprof.Work(macs=1 / 0),
     "its cost function raised TypeError: 42 does not say whether it counts FLOPs or MACs; "
     "return roofprof.Work(flops=...) or Work(macs=...) "
-    "(roofprof docs python#your-own-ops-regions-and-kernels)": lambda *_: 42,
+    "(roofprof docs own-ops)": lambda *_: 42,
     "its cost function raised TypeError: the cost must return a roofprof.Work, not None": lambda *_: None,
     "its cost function raised ValueError: macs must be finite and 0 or more, not -1": lambda *_: {"macs": -1},
     "its cost function raised ValueError: flops must be finite and 0 or more, not nan": lambda *_: {

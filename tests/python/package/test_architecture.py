@@ -1,4 +1,4 @@
-"""The arrows between the rooms, as docs/design.md lists them, held against the #include and import lines."""
+"""The arrows between the rooms, as csrc/DESIGN.md lists them, held against the #include and import lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CSRC = ROOT / "csrc"
 PACKAGE = ROOT / "python" / "roofprof"
 
-DESIGN = (ROOT / "docs" / "design.md").read_text()
+DESIGN = (ROOT / "csrc" / "DESIGN.md").read_text()
 
 
 def rooms_of_the_design(root: str) -> dict[str, tuple[str, set[str]]]:

@@ -12,9 +12,8 @@ from roofprof import _C
 from roofprof.pytest_plugin import Roofprof
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted(
-    page for folder in (".", "docs", "benchmarks", "tests", "tests/gpu") for page in (ROOT / folder).glob("*.md")
-)
+FOLDERS = [".", "docs", "benchmarks", "benchmarks/prediction", "csrc", "examples", "python/roofprof/compat"]
+PAGES = sorted(page for folder in [*FOLDERS, "tests", "tests/gpu"] for page in (ROOT / folder).glob("*.md"))
 LONGEST_README = 150
 
 # No server is asked, and nothing is written beside the test's folder.

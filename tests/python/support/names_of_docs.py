@@ -123,9 +123,9 @@ _OF_PAGE = {
     "docs/callbacks.md": _trainers,
     "docs/compare.md": _two_reports,
     "docs/compat.md": _compat,
+    "python/roofprof/compat/README.md": _compat,
     "docs/language-models.md": _language_model,
     "docs/latency.md": _image_model,
-    "docs/page.md": _report,
-    "docs/plots.md": _report,
-    "docs/scaling.md": _ranks_files,
+    "docs/outputs.md": _report,
+    "docs/ranks.md": _ranks_files,
 }

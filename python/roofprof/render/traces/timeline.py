@@ -14,7 +14,7 @@ REGION_ROW = "region"  # the type of a region's row
 
 NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "
-    "`roofprof profile --trace FILE` (roofprof docs traces)"
+    "`roofprof profile --trace FILE` (roofprof docs outputs#traces)"
 )
 NOT_TIMED = (
     "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"

@@ -73,7 +73,7 @@ def read(report: Report | str | Path, position: int) -> Read:
         merger.add(given._compiled, name, 0)
         lines = merger.finish().ranks
     if any(line.wall is None for line in lines):
-        raise Error(f"{name} has no times, as it is a count: profile steps on every rank (roofprof docs scaling)")
+        raise Error(f"{name} has no times, as it is a count: profile steps on every rank (roofprof docs ranks)")
     return Read(name, given, lines, len(lines) + len(given.missing_ranks))
 
 

@@ -62,7 +62,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True, repr=False)
 class Scaling(StoredResult):
-    """The result of :func:`scaling`. ``docs/scaling.md`` lists the keys of its JSON."""
+    """The result of :func:`scaling`. ``docs/ranks.md`` lists the keys of its JSON."""
 
     SCHEMA: ClassVar[str] = "roofprof.scaling"
     SCHEMA_VERSION: ClassVar[int] = 2
@@ -174,7 +174,7 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
     """Return the scaling of one program, from merged reports, or their files, of different numbers of ranks.
 
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
-    the work of all ranks for each second as throughput. ``docs/scaling.md`` says what the loss consists of. Raises
+    the work of all ranks for each second as throughput. ``docs/ranks.md`` says what the loss consists of. Raises
     ValueError or OSError, naming the report, for what is no report, has no times, is of one of several ranks or of
     another model, and for two of the same number of ranks. Raises TypeError for one path in place of a list.
     """
@@ -217,7 +217,7 @@ def _check(reads: list[Read]) -> None:
     if len(reads) < 2:
         raise Error(
             f"scaling compares different numbers of ranks: give 2 reports or more, not {len(reads)} "
-            "(roofprof docs scaling)"
+            "(roofprof docs ranks#how-it-scales)"
         )
     seen: dict[int, str] = {}
     for of in reads:
