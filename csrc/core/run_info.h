@@ -43,14 +43,14 @@ struct AfterSteps {
 };
 
 struct Runs {
-  std::vector<std::int64_t> total_ns;  // wall time of each timed run under observation
-  std::int64_t chosen = -1;            // the run that the rows come from: the median one; -1: none
-  std::vector<std::int64_t> bare_ns;   // wall time of runs without any observer
+  std::vector<std::int64_t> total_ns = {};  // wall time of each timed run under observation
+  std::int64_t chosen = -1;                 // the run that the rows come from: the median one; -1: none
+  std::vector<std::int64_t> bare_ns = {};   // wall time of runs without any observer
   std::int64_t warmup = 0;
-  std::int64_t steps = 0;                 // prof.step() calls of a block; 0: not marked
-  std::vector<std::int64_t> step_ns;      // of the first kStepsTimed of them; empty: not timed
-  std::optional<AfterSteps> after_steps;  // empty: not known, or no steps
-  bool beside_others = false;             // other processes were busy meanwhile, whether or not a note says so
+  std::int64_t steps = 0;                      // prof.step() calls of a block; 0: not marked
+  std::vector<std::int64_t> step_ns = {};      // of the first kStepsTimed of them; empty: not timed
+  std::optional<AfterSteps> after_steps = {};  // empty: not known, or no steps
+  bool beside_others = false;                  // other processes were busy meanwhile, whether or not a note says so
 
   bool operator==(const Runs&) const = default;
 };
