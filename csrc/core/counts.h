@@ -69,16 +69,16 @@ struct MemoryPoint {
 struct MemoryTimeline {
   std::int64_t ops_per_point = 0;  // 0: not known
   std::int64_t peak_point = -1;    // index of the interval in which most was allocated; -1: nothing was
-  std::vector<MemoryPoint> points;
+  std::vector<MemoryPoint> points = {};
 
   bool operator==(const MemoryTimeline&) const = default;
 };
 
 // The memory of the whole counting call.
 struct CountedMemory {
-  std::optional<std::int64_t> peak_bytes;  // empty: not measured
-  std::vector<AliveMemory> alive;          // at the peak, largest first; empty: not known
-  MemoryTimeline timeline;
+  std::optional<std::int64_t> peak_bytes = {};  // empty: not measured
+  std::vector<AliveMemory> alive = {};          // at the peak, largest first; empty: not known
+  MemoryTimeline timeline = {};
 
   bool operator==(const CountedMemory&) const = default;
 };
@@ -96,14 +96,14 @@ struct CountedBytes {
 
 // All calls of one op in one module and phase with one signature; the unit that everything is summed from.
 struct OpBucket {
-  std::string op;  // qualified name without overload: "aten::conv2d"
-  Owner owner;
+  std::string op = {};  // qualified name without overload: "aten::conv2d"
+  Owner owner = {};
   DType dtype = DType::other;  // compute dtype: the first tensor input's
-  OpShapes shapes;
+  OpShapes shapes = {};
   bool costed = true;  // false: nothing is known of its work
   std::int64_t calls = 0;
-  Work work;                            // of all calls together
-  std::optional<std::int64_t> time_ns;  // all calls together; of a profile, in the run that the rows come from
+  Work work = {};                            // of all calls together
+  std::optional<std::int64_t> time_ns = {};  // all calls together; of a profile, in the run that the rows come from
   // The 80% interval of a predicted time. Empty: the time was measured, or is not known.
   std::optional<std::int64_t> time_low_ns = {};
   std::optional<std::int64_t> time_high_ns = {};
@@ -129,10 +129,11 @@ struct OpBucket {
 };
 
 struct Counts {
-  std::vector<OpBucket> ops;
+  std::vector<OpBucket> ops = {};
   bool crossings_known = false;  // those of all ops
-  CountedMemory memory;
-  std::map<std::string, std::int64_t> unobserved;  // module or function -> calls whose work bypassed the dispatcher
+  CountedMemory memory = {};
+  std::map<std::string, std::int64_t> unobserved =
+      {};  // module or function -> calls whose work bypassed the dispatcher
 
   bool operator==(const Counts&) const = default;
 };

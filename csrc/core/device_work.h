@@ -14,7 +14,7 @@ namespace roofprof {
 
 // All launches of one kernel (copy, fill) in one module, phase and region, in the run that the rows come from.
 struct KernelBucket {
-  std::string name;  // demangled
+  std::string name = {};  // demangled
   KernelKind kind = KernelKind::kernel;
   Memory from = Memory::unknown;  // of a copy
   Memory to = Memory::unknown;
@@ -23,7 +23,7 @@ struct KernelBucket {
   std::array<std::int32_t, 3> block{};
   bool in_graph = false;  // launched by a CUDA graph
   Owner owner = {kOutside};
-  std::string op;            // that launched it; empty: none was seen around it
+  std::string op = {};       // that launched it; empty: none was seen around it
   std::int64_t bucket = -1;  // of that op: index into Counts::ops; -1: none, or more than one
   std::int64_t compiled =
       0;                   // the CompiledKernel::id of the kernel of compiled code that launched it; 0: none is known
@@ -65,10 +65,10 @@ inline constexpr std::array<std::string_view, 4> kIdleBasisNames = {"", "bare", 
 // When devices were busy and when idle. On each device busy and idle, before and after add up to the time from the
 // trace's start to its end.
 struct DeviceTimeline {
-  std::vector<DeviceTime> modules;  // those that launched something or let a device wait, by id
-  std::int64_t busy_ns = 0;         // union of all intervals, devices added up
-  std::int64_t idle_before_ns = 0;  // until the first launch of each device
-  std::int64_t idle_after_ns = 0;   // after its last one
+  std::vector<DeviceTime> modules = {};  // those that launched something or let a device wait, by id
+  std::int64_t busy_ns = 0;              // union of all intervals, devices added up
+  std::int64_t idle_before_ns = 0;       // until the first launch of each device
+  std::int64_t idle_after_ns = 0;        // after its last one
   IdleBasis idle_basis = IdleBasis::unsettled;
   std::int64_t observing_ns = 0;  // what observing adds to a launch, where that was measured and taken off
 
@@ -77,7 +77,7 @@ struct DeviceTimeline {
 
 // Counters of a module's own launches, where whole modules were the ranges.
 struct ModuleCounters {
-  Owner owner;
+  Owner owner = {};
   CounterValues counters{};
 
   bool operator==(const ModuleCounters&) const = default;
@@ -85,19 +85,19 @@ struct ModuleCounters {
 
 // What was asked of the hardware, and what was got.
 struct DeviceCounters {
-  std::vector<CounterSource> sources;  // empty: nothing was asked
+  std::vector<CounterSource> sources = {};  // empty: nothing was asked
   CounterRanges ranges = CounterRanges::kernels;
   std::int64_t passes = 0;
-  std::vector<ModuleCounters> modules;  // where these are the ranges; else the kernels have the values
+  std::vector<ModuleCounters> modules = {};  // where these are the ranges; else the kernels have the values
 
   bool operator==(const DeviceCounters&) const = default;
 };
 
 struct DeviceWork {
-  std::string compute_capability;     // "9.0"; empty: not known
-  std::vector<KernelBucket> kernels;  // longest total first; of equal ones the first launched
-  DeviceTimeline timeline;
-  DeviceCounters counters;
+  std::string compute_capability = {};     // "9.0"; empty: not known
+  std::vector<KernelBucket> kernels = {};  // longest total first; of equal ones the first launched
+  DeviceTimeline timeline = {};
+  DeviceCounters counters = {};
   std::int64_t dropped_records = 0;
   std::int64_t unattributed_kernels = 0;
 

@@ -19,14 +19,14 @@ struct Profile;
 
 // The run was not observed here: other code recorded a trace of it.
 struct Imported {
-  std::string source;  // "torch.profiler (...)"
+  std::string source = {};  // "torch.profiler (...)"
 
   bool operator==(const Imported&) const = default;
 };
 
 // The profile has what ran in one region alone.
 struct Part {
-  std::string region;  // "inner within outer": a part of a part
+  std::string region = {};  // "inner within outer": a part of a part
 
   bool operator==(const Part&) const = default;
 };
@@ -70,7 +70,7 @@ struct TimeOverRanks {
 
 struct ModuleOverRanks {
   ModuleId module = kModel;
-  TimeOverRanks time;
+  TimeOverRanks time = {};
 
   bool operator==(const ModuleOverRanks&) const = default;
 };
@@ -85,11 +85,11 @@ struct KeptReport {
 
 // It is merged of several ranks' profiles: its figures are sums over ranks, but for these.
 struct MergedRanks {
-  std::vector<Rank> ranks;  // in order, at least one
-  std::vector<std::int64_t> missing;
-  TimeOverRanks total;  // of 0 ranks: not known
-  std::vector<ModuleOverRanks> modules;
-  std::vector<KeptReport> kept;  // of the slowest rank and the median one
+  std::vector<Rank> ranks = {};  // in order, at least one
+  std::vector<std::int64_t> missing = {};
+  TimeOverRanks total = {};  // of 0 ranks: not known
+  std::vector<ModuleOverRanks> modules = {};
+  std::vector<KeptReport> kept = {};  // of the slowest rank and the median one
 
   bool operator==(const MergedRanks&) const = default;
 };
@@ -98,8 +98,8 @@ struct MergedRanks {
 // What was measured or predicted may be imported, and any profile may be a part.
 struct Origin {
   std::variant<OneRun, Predicted, MergedRanks> kind;
-  std::optional<Imported> imported;  // empty: it was observed here
-  std::optional<Part> part;          // empty: it has everything that was observed
+  std::optional<Imported> imported = {};  // empty: it was observed here
+  std::optional<Part> part = {};          // empty: it has everything that was observed
 
   // Return null where it is of another kind.
   const Predicted* predicted() const { return std::get_if<Predicted>(&kind); }

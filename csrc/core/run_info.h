@@ -19,7 +19,7 @@ inline constexpr std::array<std::string_view, 3> kModeNames = {"run", "count", "
 
 // Calls of a language model that are one of its phases, in the counting call or in a block.
 struct TokenCalls {
-  std::string region;  // "prefill", "decode"
+  std::string region = {};  // "prefill", "decode"
   std::int64_t calls = 0;
   std::int64_t sequences = 0;      // of all calls together: batch sizes added up
   std::int64_t tokens = 0;         // new ones, of all sequences together
@@ -37,7 +37,7 @@ inline constexpr std::size_t kStepsTimed = 10'000;
 // What a block did outside of its steps: after the last one, or between them.
 struct AfterSteps {
   std::int64_t wall_ns = 0;  // by the host's clock
-  Work work;
+  Work work = {};
 
   bool operator==(const AfterSteps&) const = default;
 };
@@ -78,16 +78,17 @@ inline constexpr std::string_view kHostBeforeLaunches = "host_before_launches";
 
 // The facts of an environment that code asks for; a text is empty, a number is missing where it says nothing.
 struct EnvironmentFacts {
-  std::string torch;      // its version
-  std::string processor;  // "device"
-  std::string gpu;        // "gpu_device"
-  std::optional<std::int64_t> torch_threads;
-  std::optional<std::int64_t> rank;
-  std::optional<std::int64_t> world_size;
-  std::string host;
-  std::string boot;  // the same for all processes between two starts of a machine
-  std::optional<RecordedSteps> recorded_steps;
-  std::string host_before_launches;  // of a trace: what the host ran before the first launch, for most of that time
+  std::string torch = {};      // its version
+  std::string processor = {};  // "device"
+  std::string gpu = {};        // "gpu_device"
+  std::optional<std::int64_t> torch_threads = {};
+  std::optional<std::int64_t> rank = {};
+  std::optional<std::int64_t> world_size = {};
+  std::string host = {};
+  std::string boot = {};  // the same for all processes between two starts of a machine
+  std::optional<RecordedSteps> recorded_steps = {};
+  std::string host_before_launches =
+      {};  // of a trace: what the host ran before the first launch, for most of that time
 
   bool operator==(const EnvironmentFacts&) const = default;
 };
@@ -96,14 +97,14 @@ EnvironmentFacts facts_in(const Environment& environment);
 bool is_of_one_rank(std::string_view key);
 
 struct RunInfo {
-  std::string model;   // the model's type, for titles
-  std::string device;  // "cpu", "cuda:0", "meta"
+  std::string model = {};   // the model's type, for titles
+  std::string device = {};  // "cpu", "cuda:0", "meta"
   Mode mode = Mode::run;
-  bool partial = false;                 // an exception ended it; what ran before is here
-  bool bypass_sought = true;            // work that bypasses the dispatcher was looked for; C++'s profiler does not
-  std::vector<TokenCalls> token_calls;  // of language models, by region
-  Runs runs;
-  Environment environment;
+  bool partial = false;       // an exception ended it; what ran before is here
+  bool bypass_sought = true;  // work that bypasses the dispatcher was looked for; C++'s profiler does not
+  std::vector<TokenCalls> token_calls = {};  // of language models, by region
+  Runs runs = {};
+  Environment environment = {};
 
   bool operator==(const RunInfo&) const = default;
 };

@@ -15,10 +15,10 @@ namespace roofprof {
 
 // The time that a module's own code took (children excluded) and its calls, in one phase and region.
 struct ModuleTime {
-  Owner owner;
+  Owner owner = {};
   std::int64_t calls = 0;
-  std::vector<std::int64_t> self_ns;       // one figure for each timed run; empty: not timed
-  std::vector<std::int64_t> host_self_ns;  // the host's times, where self_ns has a device's; else empty
+  std::vector<std::int64_t> self_ns = {};       // one figure for each timed run; empty: not timed
+  std::vector<std::int64_t> host_self_ns = {};  // the host's times, where self_ns has a device's; else empty
 
   bool operator==(const ModuleTime&) const = default;
 };
@@ -34,17 +34,17 @@ struct KernelPart {
 // A kernel that torch.compile generated, or an operator that its code calls, in one place of that code; all its calls
 // in one run.
 struct CompiledKernel {
-  std::string name;
-  std::int64_t id = 0;             // from 1 on, where its launches on a device are known; 0: it ran on a CPU
-  Owner owner = {kModel};          // the innermost module that holds all parts; that of the region where none is known
-  bool attributed = true;          // false: none is known
-  std::vector<std::string> ops;    // that it runs, each once
-  std::vector<KernelPart> parts;   // largest first
-  std::string code;                // where it is generated or called, "FILE:LINE"; empty: not known
-  std::string source;              // the line of the user's code that it comes from
-  bool costed = true;              // false: the work of some of its ops is not known
-  Work work;                       // of all calls; bytes are those of its own inputs and outputs
-  std::int64_t unfused_bytes = 0;  // that its ops would move one by one
+  std::string name = {};
+  std::int64_t id = 0;     // from 1 on, where its launches on a device are known; 0: it ran on a CPU
+  Owner owner = {kModel};  // the innermost module that holds all parts; that of the region where none is known
+  bool attributed = true;  // false: none is known
+  std::vector<std::string> ops = {};   // that it runs, each once
+  std::vector<KernelPart> parts = {};  // largest first
+  std::string code = {};               // where it is generated or called, "FILE:LINE"; empty: not known
+  std::string source = {};             // the line of the user's code that it comes from
+  bool costed = true;                  // false: the work of some of its ops is not known
+  Work work = {};                      // of all calls; bytes are those of its own inputs and outputs
+  std::int64_t unfused_bytes = 0;      // that its ops would move one by one
   std::int64_t instances = 0;
   std::int64_t total_ns = 0;  // its part of the region's time, in the run that the rows come from
   std::int64_t min_ns = 0;    // of the calls in all runs of the kernels
@@ -100,20 +100,21 @@ struct LaunchEvent {
 
 // The single events of the run that the rows come from.
 struct Events {
-  bool kept = false;                // they were requested
-  std::vector<std::string> names;   // of ops and kernels
-  std::vector<Event> host;          // by their begin, outer ones first
-  std::vector<LaunchEvent> device;  // by their begin
-  std::int64_t left_out = 0;        // left out for lack of room
+  bool kept = false;                     // they were requested
+  std::vector<std::string> names = {};   // of ops and kernels
+  std::vector<Event> host = {};          // by their begin, outer ones first
+  std::vector<LaunchEvent> device = {};  // by their begin
+  std::int64_t left_out = 0;             // left out for lack of room
 
   bool operator==(const Events&) const = default;
 };
 
 struct Times {
-  std::vector<ModuleTime> modules;  // of a device's kernels where the profile has what ran on one, else the clock's
-  double common_error = 1;          // of predicted times: the share of the squared error that all have in common
-  std::vector<CompiledKernel> compiled_kernels;  // longest total first; empty: nobody asked
-  Events events;
+  std::vector<ModuleTime> modules =
+      {};                   // of a device's kernels where the profile has what ran on one, else the clock's
+  double common_error = 1;  // of predicted times: the share of the squared error that all have in common
+  std::vector<CompiledKernel> compiled_kernels = {};  // longest total first; empty: nobody asked
+  Events events = {};
 
   bool operator==(const Times&) const = default;
 };

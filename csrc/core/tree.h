@@ -16,9 +16,9 @@ namespace roofprof {
 inline constexpr std::string_view kRegionType = "region";
 
 struct Module {
-  std::string path;
-  std::string type;
-  std::string source;       // where its forward is written, "FILE:LINE"; empty: torch's own, in C++, or not known
+  std::string path = {};
+  std::string type = {};
+  std::string source = {};  // where its forward is written, "FILE:LINE"; empty: torch's own, in C++, or not known
   ModuleId parent = -1;     // -1: a root (the model, "(outside)", "(optimizer)")
   bool has_forward = true;  // containers (ModuleList, ModuleDict) have none and are never "uncalled"
   bool calls_visible = true;
@@ -37,12 +37,12 @@ struct Module {
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
   // Shapes and bytes of the last call.
-  std::vector<std::vector<std::int64_t>> input_shapes;
-  std::vector<std::vector<std::int64_t>> output_shapes;
-  std::optional<std::int64_t> output_bytes;
+  std::vector<std::vector<std::int64_t>> input_shapes = {};
+  std::vector<std::vector<std::int64_t>> output_shapes = {};
+  std::optional<std::int64_t> output_bytes = {};
   // Memory in the counting call; empty where it was not measured.
-  std::optional<std::int64_t> peak_memory;  // bytes above what was allocated before, of the call that had most
-  std::optional<std::int64_t> kept_memory;  // bytes that all forward calls left allocated, without their outputs
+  std::optional<std::int64_t> peak_memory = {};  // bytes above what was allocated before, of the call that had most
+  std::optional<std::int64_t> kept_memory = {};  // bytes that all forward calls left allocated, without their outputs
 
   bool operator==(const Module&) const = default;
 };
@@ -51,16 +51,16 @@ struct Module {
 // region's row stands below the module that opened it.
 struct RegionPath {
   RegionId parent = kNoRegion;  // the region around it; comes before it
-  std::string name;
-  std::int64_t calls = 0;             // how often it was opened; inside itself it is open already
-  std::vector<std::int64_t> wall_ns;  // from its opening to its end, for each timed run; empty: not known
+  std::string name = {};
+  std::int64_t calls = 0;                  // how often it was opened; inside itself it is open already
+  std::vector<std::int64_t> wall_ns = {};  // from its opening to its end, for each timed run; empty: not known
 
   bool operator==(const RegionPath&) const = default;
 };
 
 struct Tree {
-  std::vector<Module> modules;      // the first three are kModel, kOutside, kOptimizer; parents before children
-  std::vector<RegionPath> regions;  // by id, from 1 on; outer ones before those inside
+  std::vector<Module> modules = {};      // the first three are kModel, kOutside, kOptimizer; parents before children
+  std::vector<RegionPath> regions = {};  // by id, from 1 on; outer ones before those inside
 
   bool operator==(const Tree&) const = default;
 };

@@ -179,7 +179,7 @@ std::string text_in(const Room& room, const Finding& finding) {
 std::string no_findings_words(const Report& report, std::size_t longest_path) {
   if (!report.total().time_ns) return "none: they need times";
   if (report.data().roofs.empty()) return "none: they need roofs, and the report has none";
-  const auto& hotspots = report.analysis().folded_hotspots();
+  const auto& hotspots = report.analysis().hotspots(/*expand=*/false);
   if (hotspots.empty() || hotspots.front().row.wasted_time_ns.value_or(0) <= 0) return "none";
   const auto& [row, members] = hotspots.front();
   return fmt::format("none by a rule; most waste is in {} of {}{}: {}, {} of the total", *row.op,

@@ -300,7 +300,7 @@ void add_hotspots(Document& document, const Report& report, const TableOptions& 
   constexpr std::size_t kMinModuleWidth = 27;
   constexpr std::size_t kMinOpWidth = 18;
   const Analysis& analysis = report.analysis();
-  const auto& hotspots = options.expand ? analysis.hotspots() : analysis.folded_hotspots();
+  const auto& hotspots = analysis.hotspots(options.expand);
   if (hotspots.empty()) return;
   const auto columns = columns_of<GroupRow>();
   const std::array shown = {&column_named(columns, "time"), &column_named(columns, "bound"),

@@ -105,8 +105,8 @@ Analysis::Folds Analysis::derive_folds() const {
   return folds;
 }
 
-const std::vector<Hotspot>& Analysis::hotspots() const {
-  if (!folds().any) return folds().hotspots;  // they are the same
+const std::vector<Hotspot>& Analysis::hotspots(bool expand) const {
+  if (!expand || !folds().any) return folds().hotspots;  // where nothing folds they are the same
   return hotspots_.get([&] {
     std::vector<Hotspot> hotspots;
     for (auto& row : most_wasting(ops_in_modules(*data_, rows(), total()), kMostWasting))

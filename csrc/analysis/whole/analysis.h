@@ -50,9 +50,9 @@ class Analysis {
   const std::vector<MemoryRow>& folded_memory() const { return folds().memory; }
   const std::vector<Finding>& findings() const { return folds().findings; }
 
-  // The kMostWasting pairs with the most wasted time: equal siblings as one, or each module by itself.
-  const std::vector<Hotspot>& folded_hotspots() const { return folds().hotspots; }
-  const std::vector<Hotspot>& hotspots() const;
+  // The kMostWasting pairs with the most wasted time: equal siblings as one, or where they are expanded each module by
+  // itself.
+  const std::vector<Hotspot>& hotspots(bool expand) const;
   // By row: it wastes more in ops of its own than the modules below it do.
   const std::vector<bool>& wasting_themselves() const;
 

@@ -378,7 +378,7 @@ void bind_report(py::module_& module) {
           "most_wasting",
           [](const Report& self) {
             std::vector<std::pair<GroupRow, std::int64_t>> rows;
-            for (const auto& hotspot : self.analysis().folded_hotspots())
+            for (const auto& hotspot : self.analysis().hotspots(/*expand=*/false))
               rows.emplace_back(hotspot.row, hotspot.members);
             return rows;
           },
