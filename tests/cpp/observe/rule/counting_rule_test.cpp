@@ -292,7 +292,7 @@ const std::vector<EvidenceCase> kSeen = {
     {"in which no op did anything, but memory was allocated", 0, false, false},
     {"in which no op did anything, but memory was allocated", kReadOut, false, true},
     // Of a function that returns a view of its input: a constant of its own. A module's output is looked at.
-    {"a module call of that kind whose output is not in the memory of its inputs", kFreshMemory | kViewMade, false,
+    {"a module call of that kind whose output is in none of the memory that it had", kFreshMemory | kViewMade, false,
      true},
 };
 
