@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,8 @@ class Maybe {
   Part& make() { return part_ ? *part_ : part_.emplace(); }
   void reset() { part_.reset(); }
 
-  bool operator==(const Maybe&) const = default;
+  // One that is empty reads as one that is missing.
+  bool operator==(const Maybe& other) const { return **this == *other; }
 
  private:
   std::optional<Part> part_;
@@ -56,7 +58,14 @@ struct Profile {
   // Notes of the observer; the join adds those that follow from the data itself.
   std::vector<Note> notes;
 
-  bool operator==(const Profile&) const = default;
+  bool operator==(const Profile& other) const {
+    const auto parts = [](const Profile& profile) {
+      const auto& [run, tree, counts, times, device, comms, origin, roofs, notes] = profile;
+      // A device that did nothing was timed all the same.
+      return std::tuple(std::tie(run, tree, counts, times, device, comms, origin, roofs, notes), device.has_value());
+    };
+    return parts(*this) == parts(other);
+  }
 };
 
 }  // namespace roofprof

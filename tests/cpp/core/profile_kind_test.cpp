@@ -117,5 +117,16 @@ TEST(Origin, AKeptReportIsOfOneRank) {
   EXPECT_THROW(read_value(reader, read), JsonError);
 }
 
+TEST(Profile, IsEqualWhereAPartIsEmptyOrMissing) {
+  Profile one, other;
+  one.times.make();
+  one.comms.make();
+  EXPECT_EQ(one, other);
+  one.device.make();  // its device did nothing, and was timed
+  EXPECT_NE(one, other);
+  other.device.make().timeline.busy_ns = 1;
+  EXPECT_NE(one, other);
+}
+
 }  // namespace
 }  // namespace roofprof

@@ -122,7 +122,7 @@ WORDS = [
 def words_of_findings() -> set[str]:
     """Return the words for basis and confidence, and the names of evidence, from the rules' own code."""
     folder = ROOT / "csrc" / "analysis" / "findings"
-    text = "\n".join(path.read_text() for path in folder.glob("*.cpp"))
+    text = "\n".join(path.read_text() for path in folder.glob("*.[ch]*"))
     gains = re.findall(r'{[\d.]+, [\d.]+, ("[^"]+"|k\w+), Confidence', text)
     gains += re.findall(r'all_ns, ("[^"]+"), Confidence', text)
     named = dict(re.findall(r'std::string_view (k\w+) = "([^"]+)";', text))

@@ -48,7 +48,7 @@ def test_a_region_is_a_row_below_the_module_that_runs():
     assert macs(report) == {"inner.head": MACS, "inner.post": 2 * 4 * 3}
     row = report.row("post")
     assert (row.path, row.type, row.calls, row.depth, row.params) == ("inner.post", "region", 1, 2, 0)
-    assert row is not report.row("inner.post")
+    assert row is report.row("inner.post")
     assert report.row("inner").macs == MACS + 24
 
 
