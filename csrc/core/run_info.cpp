@@ -15,8 +15,9 @@ void take(const EnvironmentValue& fact, To& to) {
 
 std::optional<RecordedSteps> steps_in(std::string_view text) {
   RecordedSteps steps;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, steps.first);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto first = std::from_chars(begin, end, steps.first);
   if (first.ec != std::errc() || first.ptr == end) return std::nullopt;
   if (std::from_chars(first.ptr + 1, end, steps.last).ec != std::errc()) return std::nullopt;
   return steps;

@@ -87,8 +87,9 @@ def test_includes_follow_the_arrows(path):
             assert target in ARROWS[room] | {room}, f"{name(path)} includes {include}: no arrow from {room} to {target}"
 
 
-def test_the_files_that_the_design_page_names_exist():
-    named = re.findall(r"`((?:csrc|python|tests|cmake)/[\w/.]+\.\w+)`", DESIGN)
+def test_the_files_that_the_pages_for_developers_name_exist():
+    text = DESIGN + (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:csrc|python|tests|cmake)/[\w/.]+\.\w+)`", text)
     assert named
     assert not [path for path in named if not (ROOT / path).is_file()]
 
