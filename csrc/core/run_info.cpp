@@ -15,11 +15,11 @@ void take(const EnvironmentValue& fact, To& to) {
 
 std::optional<RecordedSteps> steps_in(std::string_view text) {
   RecordedSteps steps;
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  const auto first = std::from_chars(begin, end, steps.first);
-  if (first.ec != std::errc() || first.ptr == end) return std::nullopt;
-  if (std::from_chars(first.ptr + 1, end, steps.last).ec != std::errc()) return std::nullopt;
+  const auto first = std::from_chars(text.data(), text.data() + text.size(), steps.first);
+  const auto rest = text.substr(static_cast<std::size_t>(first.ptr - text.data()));
+  if (first.ec != std::errc() || rest.empty()) return std::nullopt;
+  const auto last = std::from_chars(rest.data() + 1, rest.data() + rest.size(), steps.last);
+  if (last.ec != std::errc()) return std::nullopt;
   return steps;
 }
 
