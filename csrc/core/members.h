@@ -207,7 +207,7 @@ struct KindKey {
 };
 template <class Struct>
 inline constexpr auto kKindKey =
-    [](auto& profile) { return KindKey<Struct, std::remove_reference_t<decltype((profile.origin))>>{profile.origin}; };
+    [](auto& profile) { return KindKey<Struct, std::remove_pointer_t<decltype(&profile.origin)>>{profile.origin}; };
 // Times are those of a device's kernels.
 template <class Part>
 struct DeviceKey {

@@ -20,7 +20,8 @@ void enter_graph(Session& session, std::int64_t graph) {
 
 void leave_graph(Session& session) {
   auto& open = thread_state().graph;
-  if (open.depth == 0 || --open.depth > 0) return;
+  if (open.depth == 0) return;
+  if (--open.depth > 0) return;
   session.graph_calls.keep(std::exchange(open.call, {}));
 }
 

@@ -143,8 +143,6 @@ void write_value(JsonWriter& json, const Value& value) {
     if (value.get() != nullptr) write_value(json, *value.get());
   } else if constexpr (std::same_as<Value, OpShapes>) {
     value.others ? json.write_null() : json.write(value.tensors);
-  } else if constexpr (std::same_as<Value, std::vector<Shape>>) {
-    json.write(value);
   } else if constexpr (HasFlag<Value>) {
     json.write(value.there());
   } else if constexpr (IsKept<Value>) {
@@ -167,7 +165,7 @@ void write_value(JsonWriter& json, const Value& value) {
       if (is_there(value[i])) json.member(ElementNames<Value>::names[i], value[i]);
     }
     json.end_object();
-  } else if constexpr (is_vector<Value> || is_array<Value>) {
+  } else if constexpr ((is_vector<Value> || is_array<Value>) && !std::same_as<Value, std::vector<Shape>>) {
     using Item = typename Value::value_type;
     if constexpr (is_table_row<Item>) {
       write_table(json, value);
