@@ -1,5 +1,5 @@
 #pragma once
-// What somebody who misspelt a name may have meant.
+// Finds the names that somebody may have meant who misspelt one.
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace roofprof {
 
-// "'a', 'b', 'c'": the closest of the names; those that hold the wanted one whole come first.
+// Returns the closest of the names as "'a', 'b', 'c'"; names that contain the wanted one come first.
 std::string closest(std::string_view wanted, const std::vector<std::string>& names);
 
 }  // namespace roofprof

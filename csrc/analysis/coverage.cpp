@@ -29,7 +29,8 @@ const Provenance* provenance_of(const Bound& bound, const Ceilings& ceilings) {
   return peak ? &peak->provenance : nullptr;
 }
 
-// A bandwidth's is that of its place on the curve, where there is a curve.
+// Returns the spread of the roof that bounds the bucket: for memory, that of its place on the curve, if there is a
+// curve.
 double spread_of(const OpBucket& bucket, const Bound& roof, const Ceilings& ceilings) {
   if (roof.kind != BoundKind::memory) return spread_of(provenance_of(roof, ceilings));
   const auto memory = memory_roof(bucket, ceilings);
@@ -64,8 +65,8 @@ Note describe(const RoofFinding& finding, std::vector<AboveRoof> rows) {
   return make_note("above-roof", std::move(note), std::move(where));
 }
 
-// A bucket that ran faster than its lower bound allows, by more than the roof's own uncertainty, says that the roof is
-// wrong. The reader must see that, so it is a note, and nothing is cut at 100%.
+// Notes ops above their roof. A bucket that ran faster than its lower bound allows, by more than the roof's own
+// uncertainty, says that the roof is wrong. The reader must see that, so it is a note, and nothing is cut at 100%.
 void note_ops_above_roof(const Profile& data, std::vector<Note>& notes) {
   std::map<RoofFinding, std::vector<AboveRoof>> findings;
   for (const auto& bucket : data.counts.ops) {
@@ -83,7 +84,7 @@ void note_ops_above_roof(const Profile& data, std::vector<Note>& notes) {
   for (const auto& [finding, above] : findings) add_note(notes, describe(finding, above));
 }
 
-// The same for modules, for data in which ops have no times of their own.
+// Does the same for modules, in data whose ops have no times.
 void note_rows_above_roof(const Profile& data, const std::vector<RooflineRow>& rows, std::vector<Note>& notes) {
   const bool ops_timed =
       std::any_of(data.counts.ops.begin(), data.counts.ops.end(), [](const auto& op) { return op.time_ns; });
@@ -210,7 +211,7 @@ void note_lower_limits(const Profile& data, const RooflineRow& total, std::vecto
   add_note(notes, "lower-limits", "only a part of the work is known of " + listed(named, kNamed), ops);
 }
 
-// Longest time first, then most calls; the modules in the model's order.
+// Returns the uncosted ops, longest time first, then most calls; the modules in the model's order.
 std::vector<UncostedOp> uncosted_ops(const Profile& data, const RooflineRow& total) {
   struct Found {
     std::int64_t calls = 0;
@@ -254,15 +255,15 @@ struct Uncalled {
   std::vector<std::string> used;        // others read their parameters
 };
 
-// An embedding is often a table alone, and its rows are no work.
+// Returns whether the module is an embedding. Other code often reads its table alone, and reading rows is not work.
 bool is_table(const Module& module) { return module.type.find("Embedding") != std::string::npos; }
 
-// A Dropout whose rate a fused operator reads, an Identity: not calling them leaves nothing out.
+// Returns whether not calling the module leaves nothing out: a Dropout whose rate a fused operator reads, an Identity.
 bool is_idle_by_nature(const Module& module) {
   return module.params == 0 && (module.type.find("Dropout") != std::string::npos || module.type == "Identity");
 }
 
-// A module with several places ran if it did at one of them.
+// Returns the modules that were not called. A module with several places ran if it did at one of them.
 Uncalled uncalled_modules(const Profile& data) {
   const auto calls = calls_by_module(data);
   const auto& modules = data.tree.modules;

@@ -1,5 +1,6 @@
 #pragma once
-// What the figures leave out or contradict: printed under every table, so that nothing unknown passes for zero.
+// Finds what the figures leave out or contradict. Every table is followed by it, so that nothing unknown passes for
+// zero.
 
 #include "core/profile.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a device's figures leave out, and what its kernels' names tell.
+// Notes what a device's figures leave out, and what its kernels' names tell.
 
 #include <string>
 #include <vector>
@@ -10,11 +10,11 @@ namespace roofprof {
 
 void note_counters(const Profile& data, std::vector<Note>& notes);
 
-// Whether the kernel cannot use what the device's generation brought: it was built for an older one, and that matters
-// for it, being arithmetic in a type that tensor cores know, or from before them.
+// Returns whether the kernel was built for an older generation than the device's and loses by that: an op launched it
+// that computes in a type of tensor cores, or it was built before there were tensor cores.
 bool is_for_older_generation(const KernelBucket& kernel, const Profile& data);
 
-// Kernels that take a good part of the time and were built for an older generation than the device's.
+// Notes the kernels that take a good part of the time and were built for an older generation than the device's.
 void note_older_kernels(const Profile& data, std::vector<Note>& notes);
 
 }  // namespace roofprof

@@ -9,10 +9,10 @@ namespace roofprof {
 
 namespace {
 
-// DRAM is read and written in sectors of so many bytes.
+// The size of the sectors in which DRAM is read and written.
 constexpr std::int64_t kSectorBytes = 32;
-// Reads or writes that are less than one part in so many of the row's bytes have no ratio: what an earlier kernel left
-// in the cache, and is written meanwhile, outweighs them.
+// Reads or writes below 1/kLeastPart of the row's bytes have no ratio: the bytes that an earlier kernel left in the
+// cache, and that are written meanwhile, outweigh them.
 constexpr std::int64_t kLeastPart = 100;
 
 std::optional<double> ratio(std::int64_t part, std::optional<std::int64_t> whole) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a device did for a module, or for a group of ops.
+// Sums what a device did for a module, or for a group of ops.
 
 #include <vector>
 
@@ -25,24 +25,24 @@ struct DeviceSums {
   DeviceSums& operator+=(const DeviceSums& other);
   // Adds the bytes of an op whose launches no counter covers.
   void add_uncounted(const Work& work);
-  // All launches are in the counters.
+  // Treats all launches as covered by the counters.
   void count_all();
 };
 
-// One kernel (copy, fill) with its counters.
+// Returns the sums of one kernel (copy, fill) with its counters.
 DeviceSums sums_of(const KernelBucket& kernel, const CounterReader& reader);
 
-// By index of Counts::ops: whether the op launched copies or fills, and no kernel.
+// Returns, for each of Counts::ops, whether the op launched copies or fills, and no kernel.
 std::vector<bool> ops_that_only_copy(const Profile& data);
 
-// Of each module's own launches, by id. Meaningful only where a device was traced.
+// Returns the sums of each module's own launches, by id. They are meaningful only where a device was traced.
 std::vector<DeviceSums> device_sums(const Profile& data);
 
-// The time of the device for each module, by id; 0 where it neither worked nor waited.
+// Returns the time of the device for each module, by id; 0 where it neither worked nor waited.
 std::vector<DeviceTime> device_times(const Profile& data);
 
-// Sets the figures that come from counters, and how many kernels there were. The analytic ones are there.
-// `off_device`: what of the work was not done on the device.
+// Sets the figures that come from counters, and the number of kernels. The analytic figures must be set already.
+// `off_device`: the work that was not done on the device.
 void add_device_figures(const DeviceSums& sums, const Work& off_device, Figures& figures);
 
 }  // namespace roofprof

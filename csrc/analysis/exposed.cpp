@@ -11,7 +11,7 @@ namespace roofprof {
 
 namespace {
 
-// The part of its exposed time that the network's roof explains; empty where that is not known.
+// Returns the part of its exposed time that the network's roof explains; empty where that is not known.
 std::optional<double> needed_share(const Profile& data, const CollectiveBucket& collective) {
   const auto bound_ns = network_bound_ns(data, collective);
   if (!bound_ns) return std::nullopt;

@@ -12,7 +12,7 @@
 
 namespace roofprof {
 
-// The network's roof of a collective in a group of that backend and size; null where it was not measured.
+// Returns the network's roof of a collective in a group of that backend and size; null where it was not measured.
 const NetworkCeiling* network_roof(const Ceilings& ceilings, std::string_view collective, const ProcessGroup& group);
 
 // Returns the time that its timed calls need by that roof; empty without one.
@@ -28,7 +28,7 @@ struct Exposed {
   Exposed& operator+=(const Exposed& other);
 };
 
-// Of the own time of a module in a region.
+// The exposed communication in a module's own time, within one region.
 struct ExposedPart {
   ModuleId module = kModel;
   RegionId region = kNoRegion;
@@ -36,7 +36,7 @@ struct ExposedPart {
   Exposed exposed;
 };
 
-// Empty where it is not known where communication was exposed.
+// Returns the exposed communication by module, region and op; empty where it is not known.
 std::optional<std::vector<ExposedPart>> exposed_parts(const Profile& data);
 
 // The time of a collective in which other work ran: it is part of no row's time.
@@ -46,14 +46,14 @@ struct HiddenTime {
   std::int64_t ns = 0;
 };
 
-// Empty where it is not known of a collective that was timed. On a device it is time of the collectives' kernels, and
-// the sum over all rows is that of all kernels less this.
+// Returns the hidden time of each collective; empty where that of a timed one is not known. On a device it is time of
+// the collectives' kernels, and the rows' sum is the time of all kernels less this.
 std::optional<std::vector<HiddenTime>> hidden_times(const Profile& data);
 
 // Returns what is hidden of the times of a device's kernels: nothing where these are not known.
 std::vector<HiddenTime> hidden_in_kernels(const Profile& data);
 
-// Of each module's own time, by id; empty where it is not known where communication was exposed.
+// Returns the exposed communication in each module's own time, by id; empty where it is not known.
 std::optional<std::vector<Exposed>> exposed_by_module(const Profile& data);
 
 }  // namespace roofprof

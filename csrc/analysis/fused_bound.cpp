@@ -49,7 +49,7 @@ std::vector<FusedBound> fused_bounds(const Profile& data, const std::vector<Modu
   std::vector<std::array<Fused, kPhaseCount>> sums(data.tree.modules.size());
   for (const auto& bucket : data.counts.ops) {
     if (!bucket.costed) continue;
-    // What did not run on the device takes none of its time.
+    // Work that did not run on the device takes none of its time.
     const auto compute_ns = roof_shares(bucket, data.roofs).compute_time_ns;
     const auto seconds = bucket.off_device ? Seconds{} : seconds_of(bucket, data.roofs);
     for_each_crossing(bucket, data.tree.modules, [&](ModuleId module, const Crossing& crossing) {

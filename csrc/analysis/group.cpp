@@ -54,7 +54,7 @@ struct Group {
   Tally tally;
   Tally compared;  // what took the group's time: of compiled code the ops that it ran, which are in other groups too
   DeviceSums device;
-  bool apart = true;          // false: launches of these ops cannot be told from those of other groups
+  bool apart = true;          // false: a launch may belong to these ops or to those of another group
   bool only_compiled = true;  // all of it is the time of compiled code
 
   bool work_elsewhere() const { return only_compiled && calls > 0 && tally.work == Work{}; }
@@ -137,8 +137,8 @@ class Groups {
     return data_.device ? bucket.time_ns != 0 : bucket.time_ns.has_value();
   }
 
-  // The compiled code that ran an op of that owner: that of the nearest module around it, of the same phase if there is
-  // one; else on a host any, so that all groups together have all work, and on a device none (null).
+  // Returns the compiled code that ran an op of that owner: that of the nearest module around it, of the same phase if
+  // there is one; else on a host any, so that all groups together have all work, and on a device none (null).
   const OpBucket* region_of(const Owner& owner, const Regions& regions) const {
     for (const bool in_phase : {true, false}) {
       for (auto module = owner.module; module >= 0; module = data_.tree.modules[index_of(module)].parent) {
@@ -162,7 +162,8 @@ class Groups {
     return position->second;
   }
 
-  // Where launches may belong: to one group, unless their op's shapes or dtype are not known and tell groups apart.
+  // Returns the groups that launches may belong to: one, unless groups differ by shapes or dtype, and the op's are not
+  // known.
   std::set<std::size_t> groups_of(const KernelBucket& kernel) {
     if (kernel.bucket >= 0) return {find(data_.counts.ops[static_cast<std::size_t>(kernel.bucket)])};
     const auto known = groups_of_op_.find({kernel.owner, kernel.op});

@@ -17,7 +17,7 @@ namespace roofprof {
 
 namespace {
 
-constexpr std::int64_t kSeenIn = 100;  // one part in so many of the total's time is seen
+constexpr std::int64_t kSeenIn = 100;  // waste counts if it is more than 1/kSeenIn of the total's time
 
 GroupRow in_place_of_op(const std::string& module, std::string_view what, std::int64_t time_ns,
                         std::int64_t wasted_ns) {
@@ -41,7 +41,7 @@ GroupRow exposed_communication(const std::string& module, const Exposed& exposed
   return row;
 }
 
-// Kernels of compiled code, in place of the op "compiled region", whose work is that of other ops.
+// Puts kernels of compiled code in place of the op "compiled region", whose work is that of other ops.
 void put_kernels(const Profile& data, std::vector<GroupRow>& hotspots) {
   if (data.times->compiled_kernels.empty()) return;
   std::erase_if(hotspots, [](const GroupRow& row) { return row.op == kCompiledRegion && row.time_ns; });
@@ -67,8 +67,8 @@ void put_kernels(const Profile& data, std::vector<GroupRow>& hotspots) {
   }
 }
 
-// By module: the time of its collectives' ops less that in which communication was exposed, in these ops or outside of
-// them. What a device's kernels were launched by is its ops' time.
+// Returns, for each module, the time of its collectives' ops less its exposed communication, in these ops or outside of
+// them. On a device nothing is left: the time of an op is that of the kernels that it launched.
 std::vector<std::int64_t> communication_left(const Profile& data, const std::vector<Exposed>& exposed) {
   std::vector<std::int64_t> left(data.tree.modules.size());
   if (data.device) return left;
@@ -106,13 +106,13 @@ std::vector<GroupRow> ops_in_modules(const Profile& data, const std::vector<Roof
     if (exposed) hotspots.push_back(exposed_communication(rows[i].path, (*exposed)[index_of(ids[i])]));
   }
   put_kernels(data, hotspots);
-  // Which of their time is waste is in what was exposed.
+  // The rows of exposed communication have the waste of collectives.
   if (exposed) std::erase_if(hotspots, [](const GroupRow& row) { return is_communication(*row.op); });
   return hotspots;
 }
 
 std::vector<GroupRow> most_wasting(std::vector<GroupRow> hotspots, std::size_t most) {
-  // Of an op without a roof all of its time may be wasted: it is shown, as not known, where it would stand then.
+  // An op without a roof may waste all of its time: it stands where that would put it, and its waste is not known.
   const auto wasted = [](const GroupRow& row) { return row.wasted_time_ns.value_or(row.time_ns.value_or(0)); };
   std::erase_if(hotspots, [&](const auto& row) { return wasted(row) <= 0; });
   std::ranges::stable_sort(hotspots, [&](const auto& a, const auto& b) { return wasted(a) > wasted(b); });

@@ -1,5 +1,5 @@
 #pragma once
-// Where the most time is wasted.
+// Finds where the most time is wasted.
 
 #include <cstddef>
 #include <set>
@@ -13,27 +13,26 @@ namespace roofprof {
 // Shown below tables.
 inline constexpr std::size_t kMostWasting = 5;
 
-// In place of an op: what a module spent between its ops, and of it while collectives were under way and no op
-// computed.
+// Names in place of an op's, for a module's time between its ops, and for its time while collectives were under way
+// and no op computed.
 inline constexpr std::string_view kOutsideOps = "(outside ops)";
 inline constexpr std::string_view kExposedCommunication = "(exposed communication)";
 
-// The pairs of module and op; their time is the module's own. Empty where nothing has a roof. What a module spends
-// outside of its ops stands beside them, and apart from it what of that, or in ops of collectives, was exposed
-// communication.
+// Returns the pairs of module and op, with the module's own time; empty where nothing has a roof. The module's time
+// outside of its ops has a further row, and so has the communication that was exposed there or in ops of collectives.
 std::vector<GroupRow> ops_in_modules(const Profile& data, const std::vector<RooflineRow>& rows, const Figures& total);
 
-// The `most` of them with the most wasted time, the largest first. Ops without a roof stand where all of their time
-// would be wasted. What wastes nothing is left out.
+// Returns the `most` hotspots with the most wasted time, the largest first. Ops without a roof stand where wasting all
+// of their time would put them. Rows that waste nothing are left out.
 std::vector<GroupRow> most_wasting(std::vector<GroupRow> hotspots, std::size_t most);
 
-// What ran, or waited, outside of ops: a row under the op "(outside ops)". `figures` are those of a module itself, or
-// the total's. Nothing is known of it where ops have no times: its time is 0 there. `communication_ns`: what of the
-// ops' time is counted as communication elsewhere, and so stands outside of them, too.
+// Returns a row under the op "(outside ops)" for the time that ran, or waited, outside of ops. `figures` are those of a
+// module itself, or the total's. The time is 0 where ops have no times. `communication_ns`: time to add, because the
+// ops that have it are shown as communication instead.
 GroupRow outside_ops(const Figures& figures, bool on_device, std::int64_t communication_ns = 0);
 
-// The rows that waste more in ops of their own than the modules below them, which ran, do. Less than a hundredth of the
-// total's time is none.
+// Returns the rows that waste more in their own ops than in the modules below them, if any of these ran. Waste counts
+// if it is more than a hundredth of the total's time.
 std::set<const RooflineRow*> wasting_themselves(const std::vector<RooflineRow>& rows, const Figures& total);
 
 }  // namespace roofprof

@@ -36,7 +36,7 @@ std::optional<int> first_behind(std::string_view text, std::string_view word, bo
   return std::nullopt;
 }
 
-// Two or three digits at the start; they are taken off.
+// Takes two or three digits off the start and returns their number.
 std::optional<int> take_number(std::string_view& text) {
   std::size_t digits = 0;
   int number = 0;
@@ -47,7 +47,7 @@ std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-// Behind "sm": "80_", "_90a_", "80(". A helper's name is none.
+// Returns the number behind "sm": "80_", "_90a_", "80("; empty for a helper's name.
 std::optional<int> after_sm(std::string_view text) {
   if (text.starts_with('_')) text.remove_prefix(1);
   const auto number = take_number(text);
@@ -63,7 +63,7 @@ std::optional<int> after_sm(std::string_view text) {
   return number;
 }
 
-// Behind "cutlass_": "80_tensorop".
+// Returns the number behind "cutlass_": "80_tensorop".
 std::optional<int> after_cutlass(std::string_view text) {
   const auto number = take_number(text);
   if (!number) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<int> after_cutlass(std::string_view text) {
   return std::nullopt;
 }
 
-// Behind "arch::Sm" or, mangled, "4arch4Sm": "80".
+// Returns the number behind "arch::Sm" or, mangled, "4arch4Sm": "80".
 std::optional<int> after_tag(std::string_view text) {
   const auto number = take_number(text);
   return text.empty() || !is_digit(text.front()) ? number : std::nullopt;

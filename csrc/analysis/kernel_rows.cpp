@@ -18,7 +18,7 @@ namespace roofprof {
 
 namespace {
 
-// How many different kernels each op launched.
+// Returns how many different kernels each op launched.
 std::vector<std::int64_t> kernels_by_op(const Profile& data) {
   std::vector<std::int64_t> kernels(data.counts.ops.size());
   for (const auto& kernel : data.device->kernels) {
@@ -250,7 +250,7 @@ std::vector<KernelRow> kernel_rows(const Profile& data) {
     if (kernel.kind != KernelKind::kernel) continue;
     auto operations = reader.operations(kernel);
     std::optional<std::int64_t> useful_bytes;
-    // Of the work of which it is the only kernel.
+    // Sets the figures that follow from the work if this is its only kernel.
     const auto take_work = [&](const Work& work) {
       useful_bytes = work.bytes();
       row.flops = work.flops();

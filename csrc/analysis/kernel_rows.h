@@ -8,13 +8,13 @@
 
 namespace roofprof {
 
-// In the data's order.
+// Returns a row for each kernel, in the data's order.
 std::vector<KernelRow> kernel_rows(const Profile& data);
 
 // Returns a kernel of compiled code as if it were one op, without its time.
 OpBucket bucket_of(const CompiledKernel& kernel, const Profile& data);
 
-// Returns why there are no rows, as a sentence that begins with "no kernels"; empty where there are some.
+// Returns why rows are missing, as a sentence that begins with "no kernels"; empty where there are some.
 std::string why_no_kernels(const Profile& data);
 
 }  // namespace roofprof

@@ -52,8 +52,8 @@ struct TimeOfWork {
   std::string of;
 };
 
-// The time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind the
-// device's work, too.
+// Returns the time that a program took for all of its MACs. A trace's wall time has what was recorded before and behind
+// the device's work, too.
 TimeOfWork time_of_work(const Profile& data, const RooflineRow& total) {
   if (data.origin.imported && total.busy_ns)
     return {device_span_ns(total), "from the device's first launch to its last"};

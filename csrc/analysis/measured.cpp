@@ -77,7 +77,7 @@ Measured CounterReader::read(const CounterValues& values) const {
 
 namespace {
 
-// The type whose peak holds what the counter counts; other: it counts no operations.
+// Returns the type whose peak holds what the counter counts; other: it does not count operations.
 DType dtype_of(Counter counter) {
   switch (counter) {
     case Counter::fp16_flops:

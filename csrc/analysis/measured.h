@@ -1,5 +1,5 @@
 #pragma once
-// What hardware counters say in the figures of a report: bytes at each level, executed FLOPs.
+// Reads hardware counters into the figures of a report: bytes at each level, executed FLOPs.
 
 #include <array>
 #include <optional>
@@ -21,7 +21,7 @@ struct Measured {
   Measured& operator+=(const Measured& other);
 };
 
-// Of launches that were not counted.
+// The figures of launches that were not counted.
 inline constexpr Measured kNotMeasured{{}, {}, {}, {}, {}, {}};
 
 // Knows which counters the hardware gave.
@@ -29,11 +29,11 @@ class CounterReader {
  public:
   explicit CounterReader(const std::vector<CounterSource>& sources);
 
-  // Of no launch at all: 0 where there are counters, unknown where there are none.
+  // Returns the figures of no launch at all: 0 where there are counters, unknown where there are none.
   Measured nothing() const;
-  // Each rounded to a whole number once, so that sums are exact.
+  // Rounds each value to a whole number once, so that sums are exact.
   Measured read(const CounterValues& values) const;
-  // Of all launches of a kernel; unknown where some were not counted.
+  // Returns the figures of all launches of a kernel; unknown where some were not counted.
   Measured read(const KernelBucket& kernel) const;
   // Returns the operations that all launches of a kernel executed, by the type that they are held against; empty where
   // some launches were not counted.
@@ -47,7 +47,7 @@ class CounterReader {
   bool int_ops_lack_ = false;  // the chip counts integer operations of tensor cores, but they were not read
 };
 
-// Integer operations of tensor cores are no FLOPs.
+// Returns whether the counter counts FLOPs; that of tensor cores' integer operations does not.
 constexpr bool counts_flops(Counter counter) {
   return counter >= Counter::fp16_flops && counter != Counter::tensor_int8_ops;
 }

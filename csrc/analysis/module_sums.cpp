@@ -63,7 +63,7 @@ std::vector<ModuleSums> sum_self(const Profile& data) {
   const auto device = device_sums(data);
   for (std::size_t id = 0; id < self.size(); ++id) {
     self[id].device = device[id];
-    // Ops whose launches are not told apart by shape have no times of their own, but here they have one together.
+    // Some launches fit ops of several shapes, so that these ops have no times; the module's sum has their time.
     self[id].tally.op_time_ns = device[id].op_time_ns;
   }
   for (const auto& hidden : hidden_in_kernels(data)) self[index_of(hidden.owner.module)].take_off(hidden.ns);

@@ -1,5 +1,5 @@
 #pragma once
-// What is summed over modules and subtrees before any figure is derived.
+// Sums work, times and counters over modules and subtrees, before any figure is derived.
 
 #include <map>
 #include <vector>
@@ -15,9 +15,9 @@ struct RunTimes {
 
   // Entries that cover fewer runs leave the later runs without a figure for the whole sum.
   void add(const std::vector<std::int64_t>& times);
-  // Of the runs that were not chosen it is not known how much was hidden: as much is taken off.
+  // Takes hidden time off each run. It is known of the chosen run alone; the other runs lose as much.
   void take_off(std::int64_t ns);
-  // Of the chosen run; empty where it was not timed.
+  // Returns the time of the chosen run; empty where it was not timed.
   std::optional<std::int64_t> at(std::int64_t chosen) const;
   Timing timing(std::int64_t chosen) const;
 };
@@ -33,7 +33,7 @@ struct ModuleSums {
   void take_off(std::int64_t ns);
 };
 
-// By module id.
+// Return sums by module id.
 std::vector<ModuleSums> sum_self(const Profile& data);
 std::vector<ModuleSums> sum_subtrees(const Profile& data, const std::vector<ModuleSums>& self);
 
@@ -43,13 +43,13 @@ struct CompiledRegion {
   ModuleSums sums;           // of all that ran inside, and of what is below the module
 };
 
-// By the module that runs it.
+// Returns each compiled region by the module that runs it.
 std::map<ModuleId, CompiledRegion> compiled_regions(const Profile& data, const std::vector<ModuleSums>& self,
                                                     const std::vector<ModuleSums>& inclusive);
 
-// All figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor is when
-// the device was idle. `ends_ns`: idle time before the first launch and after the last, where the sums are of all that
-// ran.
+// Returns all figures of the sums. `busy_ns`: the union of their intervals, which no sum gives; empty: not known, nor
+// is when the device was idle. `ends_ns`: idle time before the first launch and after the last, where the sums are
+// those of the whole run.
 Figures figures_of(const ModuleSums& sums, std::optional<std::int64_t> busy_ns, const Profile& data,
                    std::int64_t ends_ns = 0);
 

@@ -17,7 +17,7 @@ constexpr std::size_t kRowsAtOnce = 256;  // whose logarithms stay in a cache
 
 using Chosen = std::vector<std::size_t>;  // the runs that stand for the first report's
 
-// How many ways there are to choose, or more than kMostExact where there are.
+// Returns the number of ways to choose, or just some number above kMostExact if there are more than that.
 std::size_t ways_to_choose(std::size_t chosen, std::size_t runs) {
   std::size_t ways = 1;
   for (std::size_t i = 1; i <= std::min(chosen, runs - chosen); ++i) {
@@ -27,7 +27,7 @@ std::size_t ways_to_choose(std::size_t chosen, std::size_t runs) {
   return ways;
 }
 
-// The next choice in alphabetical order; false after the last.
+// Makes the next choice in alphabetical order. Returns false after the last.
 bool advance(Chosen& chosen, std::size_t runs) {
   for (std::size_t i = chosen.size(); i-- > 0;) {
     if (chosen[i] == runs - chosen.size() + i) continue;
@@ -38,7 +38,7 @@ bool advance(Chosen& chosen, std::size_t runs) {
   return false;
 }
 
-// The observed one first.
+// Returns arrangements, the observed one first.
 std::vector<Chosen> arrangements_of(std::size_t first, std::size_t runs) {
   Chosen chosen(first);
   std::iota(chosen.begin(), chosen.end(), std::size_t{0});
@@ -77,7 +77,7 @@ class Rows {
     }
   }
 
-  // |t| of each row.
+  // Returns |t| of each row.
   std::vector<double> welch(const Chosen& chosen) const {
     std::vector<double> sums(count_), squares(count_), t(count_);
     for (const std::size_t run : chosen) {

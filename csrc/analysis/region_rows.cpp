@@ -12,7 +12,8 @@ namespace {
 
 std::size_t at(RegionId region) { return static_cast<std::size_t>(region); }
 
-// Where whole modules were the ranges of counters: a module that launched kernels and has no range is not known.
+// Adds the counters of ranges that are whole modules. A region is not known if a module in it launched kernels and has
+// no range.
 void add_counters_of_modules(const Profile& data, const CounterReader& reader, std::vector<ModuleSums>& sums) {
   for (auto& region : sums) {
     region.device.measured = reader.nothing();
@@ -30,7 +31,7 @@ void add_counters_of_modules(const Profile& data, const CounterReader& reader, s
   }
 }
 
-// What ran in no region inside, by id.
+// Returns the sums of each region by id, without the regions inside it.
 std::vector<ModuleSums> sum_regions(const Profile& data) {
   std::vector<ModuleSums> sums(data.tree.regions.size() + 1);
   const auto exists = existing_rows(data);
@@ -88,7 +89,7 @@ std::vector<RooflineRow> region_rows(const Profile& data) {
   for (std::size_t id = self.size(); id-- > 1;) {
     const auto& region = data.tree.regions[id - 1];
     inclusive[at(region.parent)].add(inclusive[id]);
-    // What a timed run did not do in the region, it did in the one around it.
+    // The timed runs did not enter this region: they did its work in the one around it.
     if (data.run.runs.chosen < 0 || !region.wall_ns.empty() || region.calls == 0) continue;
     forget_times(inclusive[id]);
     forget_times(self[id]);

@@ -24,7 +24,7 @@ bool has_work(const Work& work) {
   return work.bytes() > 0 || std::any_of(work.operations.begin(), work.operations.end(), [](auto n) { return n > 0; });
 }
 
-// Over the roof that holds the bucket.
+// Returns the bytes that pass the roof that holds the bucket.
 std::int64_t moved_bytes(const OpBucket& bucket) {
   return bucket.link_bytes > 0 ? bucket.link_bytes : bucket.work.bytes();
 }
@@ -33,13 +33,13 @@ DType largest_dtype(const std::array<double, kDTypeCount>& seconds) {
   return static_cast<DType>(std::max_element(seconds.begin(), seconds.end()) - seconds.begin());
 }
 
-// Of a map from the names of levels.
+// Returns the entry with the most seconds in a map from the names of levels.
 template <class Share, class Seconds>
 auto largest_level(const std::map<std::string, Share>& shares, Seconds seconds) {
   return std::ranges::max_element(shares, {}, [&](const auto& share) { return seconds(share.second); });
 }
 
-// The work that took the time.
+// Returns the work that took the time.
 Work timed_work(const Tally& tally) {
   Work work = tally.work;
   const Work& elsewhere = tally.off_device;
@@ -52,7 +52,7 @@ Work timed_work(const Tally& tally) {
 
 std::int64_t leading_operations(const Work& work) { return std::max(work.flops(), work.int_ops()); }
 
-// min(peak, AI x bandwidth); only one of the two where the other does not apply.
+// Returns min(peak, AI x bandwidth); only one of the two where the other does not apply.
 std::optional<double> attainable_rate(const Work& work, const RoofShares& shares, const Ceilings& ceilings) {
   const auto operations = leading_operations(work);
   if (!shares.known || (operations == 0 && work.bytes() == 0)) return std::nullopt;
@@ -92,7 +92,7 @@ Bound bound_of(const Tally& tally, const Timing& timing, const Figures& figures)
   if (!tally.roof.known) return {};
   if (tally.communicates && largest_share(tally.roof) == Bound{})
     return tally.incomplete ? Bound{} : Bound{BoundKind::network, ""};
-  // What is so far from every roof would take as long under a higher one.
+  // Work so far from every roof would take as long under a higher one.
   if (figures.percent_of_roof.value_or(100) < kRoofBounds) {
     // Unless the rest of its work, which is not known, is what takes the time.
     return tally.work.lower_limit ? Bound{} : Bound{BoundKind::latency, ""};

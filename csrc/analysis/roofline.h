@@ -20,7 +20,7 @@ std::int64_t rounded_ns(double seconds);
 
 inline constexpr double kRoofBounds = 3;  // percent of the time: where the roofs explain less, none of them bounds
 
-// What the roofs say of some work. Additive over buckets.
+// The times that some work needs by the roofs. Additive over buckets.
 struct RoofShares {
   // Every roof that the work needs is there; without one the lower bound of the whole sum is unknown.
   bool known = true;
@@ -44,17 +44,16 @@ struct RoofShares {
   RoofShares& operator+=(const RoofShares& other);
 };
 
-// max(sum over dtypes of operations / peak, sum over memory_parts() of bytes / bandwidth). Not known where
+// Returns max(sum over dtypes of operations / peak, sum over memory_parts() of bytes / bandwidth). Not known where
 // floating-point work, or a contraction in any type, has no roof. Integer work without multiply-accumulates (counters,
 // indices, comparisons) needs only its bytes' roof: it is never bound by arithmetic, and peaks for such types are not
-// measured. `needs_roof` tells the two apart.
-// Collectives need nothing by these: the network's roof holds them, and only while no op computes. Nor do ops that
-// launched nothing on the device whose roofs these are.
+// measured. `needs_roof` tells the two apart. Collectives need nothing by these: the network's roof holds them, and
+// only while no op computes. Nor do ops that launched nothing on the device whose roofs these are.
 RoofShares roof_shares(const OpBucket& bucket, const Ceilings& ceilings);
 bool needs_roof(const Work& work, DType dtype);
 
-// The resource that takes the largest part of the lower bound: first compute or memory, whichever is larger, then the
-// dtype or level within it. Memory where both are equal.
+// Returns the resource that takes the largest part of the lower bound: first compute or memory, whichever is larger,
+// then the dtype or level within it. Memory where both are equal.
 Bound largest_share(const RoofShares& shares);
 
 // Everything that is summed over buckets.
@@ -76,7 +75,7 @@ struct Tally {
   Tally& operator+=(const Tally& other);
 };
 
-// How long devices were busy, and idle until they were given more.
+// The times that devices were busy, and idle until they were given more.
 struct DeviceWait {
   std::int64_t busy_ns = 0;
   std::int64_t between_ns = 0;       // two launches
@@ -92,8 +91,8 @@ struct Timing {
   std::optional<std::int64_t> host_ns = {};
 };
 
-// All figures that follow from a tally and its time. A row's attainable rate is min(peak, intensity x bandwidth) with
-// the dtype and the level at which its work would spend most time.
+// Returns all figures that follow from a tally and its time. A row's attainable rate is min(peak, intensity x
+// bandwidth) with the dtype and the level at which its work would spend most time.
 Figures derive_figures(const Tally& tally, const Timing& timing, const Ceilings& ceilings, double common_error = 1);
 
 }  // namespace roofprof

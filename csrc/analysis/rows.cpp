@@ -17,14 +17,15 @@ namespace roofprof {
 
 namespace {
 
-// What ran inside a compiled region is known by its work alone, also where a part of its subtree was timed.
+// Returns the figures of a module inside a compiled region: those of its work alone, even if a part of its subtree was
+// timed.
 Figures figures_in_region(const ModuleSums& sums, const Profile& data) {
   auto tally = sums.tally;
   tally.op_time_ns.reset();
   return derive_figures(tally, {}, data.roofs, data.times->common_error);
 }
 
-// What was measured, without figures that compare it with the work.
+// Copies the measured figures, without those that compare them with the work.
 void copy_measured(const Figures& from, Figures& to) {
   to.time_ns = from.time_ns;
   to.time_spread = from.time_spread;
@@ -42,7 +43,8 @@ void copy_measured(const Figures& from, Figures& to) {
   to.kernel_count = from.kernel_count;
 }
 
-// The time of a row that runs a compiled region, and work that is not all that the region did: they are not compared.
+// Returns the time of a row that runs a compiled region, and work that is only a part of the region's: they are not
+// compared.
 Figures figures_apart(const Figures& own, const ModuleSums& sums, const Profile& data) {
   Figures figures = figures_in_region(sums, data);
   copy_measured(own, figures);
@@ -50,7 +52,8 @@ Figures figures_apart(const Figures& own, const ModuleSums& sums, const Profile&
   return figures;
 }
 
-// A module whose subtree was timed but which ran nothing itself (a container) took no time of its own: a known zero.
+// Returns the figures of the module itself. A module that ran nothing itself (a container) while its subtree was timed
+// took no time: a known zero.
 Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_region,
                         std::optional<std::int64_t> busy_ns, const Profile& data) {
   if (inclusive.time_ns && self.times.by_run.empty() && self.tally.buckets == 0) {
@@ -61,7 +64,7 @@ Figures self_figures_of(ModuleSums self, const Figures& inclusive, bool holds_re
   return holds_region ? figures_apart(own, self, data) : own;
 }
 
-// The work of a part as a percentage of the whole's: of its lower bound, or of its FLOPs where there are no roofs.
+// Returns the work of a part as a percentage of the whole's: by lower bounds, or by FLOPs where roofs are missing.
 std::optional<double> share_of(const Figures& part, const Figures& whole) {
   const auto percent = [](std::int64_t some, std::int64_t all) -> std::optional<double> {
     if (all <= 0) return std::nullopt;
@@ -73,7 +76,7 @@ std::optional<double> share_of(const Figures& part, const Figures& whole) {
   return percent(part.flops, whole.flops);
 }
 
-// The path of the region of that name; empty where there is none, or more than one.
+// Returns the path of the region of that name; empty where there is none, or more than one.
 std::optional<std::string_view> row_of_region(const Profile& data, std::string_view name) {
   std::optional<std::string_view> path;
   for (const auto& module : data.tree.modules) {
@@ -131,21 +134,21 @@ std::optional<std::int64_t> chosen_wall(const Runs& runs) {
   return runs.total_ns[static_cast<std::size_t>(runs.chosen)];
 }
 
-// Half of what lies between the shortest and the longest: a median is about that well known.
+// Returns half the range from the shortest to the longest: a median is about that well known.
 double noise_of(const std::vector<std::int64_t>& times_ns) {
   const auto [shortest, longest] = std::ranges::minmax(times_ns);
   return static_cast<double>(longest - shortest) / 2;
 }
 
-// When the device worked for just one region is not known.
+// Returns the busy time; empty where it is not known: for just one region, or where kernels ran one by one.
 std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const Profile& data) {
   const bool one_by_one = data.device->timeline.modules.empty() && !data.device->kernels.empty();  // as ncu runs them
   return !data.origin.part && !one_by_one ? std::optional(busy_ns) : std::nullopt;
 }
 
-// What stands in a tree costs as much as it is deep, and a small file could hold one without end. A region's path has
-// the names of all those around it, and the observer knows no more than a thousand apart; calls of modules nest no
-// deeper than a thread's stack lets them.
+// The cost of a module or region grows with its depth in the tree, and a small file could nest them without end. A
+// region's path has the names of all regions around it, and the observer keeps no more than a thousand regions; calls
+// of modules nest no deeper than a thread's stack lets them.
 constexpr std::int32_t kDeepestRegion = 1000;
 constexpr std::int32_t kDeepestModule = 10'000;
 
@@ -216,7 +219,7 @@ FusedBound fused_total(const std::vector<RooflineRow>& rows) {
   return total;
 }
 
-// How well the machine was used is told by the time that passed, however many threads shared it.
+// Sets the total's rates, wasted time and % of roof by the wall time, however many threads shared it.
 void judge_by_wall(Figures& total, const Tally& tally, const Profile& data) {
   Timing passed;
   passed.time_ns = chosen_wall(data.run.runs);
@@ -227,7 +230,8 @@ void judge_by_wall(Figures& total, const Tally& tally, const Profile& data) {
   total.percent_of_roof = by_wall.percent_of_roof;
 }
 
-// The modules of which some work is in kernels that count for a module above: their time is not that of all their work.
+// Returns the modules with some work in kernels that count for a module above: their time is not that of all their
+// work.
 std::vector<bool> modules_shared_above(const Profile& data) {
   std::vector<bool> shared(data.tree.modules.size());
   for (const auto& kernel : data.times->compiled_kernels) {
@@ -240,7 +244,7 @@ std::vector<bool> modules_shared_above(const Profile& data) {
   return shared;
 }
 
-// Of the kernels that count for a module above, the time that is each subtree's share by work.
+// Returns each subtree's share, by work, of the time of kernels that count for a module above.
 std::vector<double> shared_times(const Profile& data) {
   std::vector<double> times(data.tree.modules.size());
   for (const auto& kernel : data.times->compiled_kernels) {

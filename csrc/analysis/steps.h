@@ -1,5 +1,5 @@
 #pragma once
-// How long the steps of a block took.
+// Computes statistics of how long the steps of a block took.
 
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace roofprof {
 
-// Empty where there are none.
+// Returns the statistics; empty without steps.
 std::optional<StepStatistics> statistics_of_steps(const std::vector<std::int64_t>& step_ns);
 
 }  // namespace roofprof

@@ -18,7 +18,7 @@ bool is_named(const std::string& path, std::string_view wanted) {
   return path == wanted || path.ends_with("/" + std::string(wanted));
 }
 
-// The regions of that name; none is inside of another one, as a region that is open is not opened again.
+// Returns the regions of that name; none is inside of another one, as a region that is open is not opened again.
 std::vector<RegionId> regions_named(const Profile& data, std::string_view wanted) {
   const auto exists = existing_regions(data);
   std::vector<RegionId> found;
@@ -35,7 +35,7 @@ std::vector<RegionId> regions_named(const Profile& data, std::string_view wanted
   throw std::out_of_range(missing + "the closest are " + closest(wanted, {paths.begin(), paths.end()}));
 }
 
-// By id: whether it is one of those, or inside of one.
+// Returns, by id, whether a region is one of those, or inside of one.
 std::vector<bool> regions_inside(const Profile& data, const std::vector<RegionId>& those) {
   std::vector<bool> inside(data.tree.regions.size() + 1);
   for (RegionId id = 1; id <= std::ssize(data.tree.regions); ++id) {
@@ -45,7 +45,7 @@ std::vector<bool> regions_inside(const Profile& data, const std::vector<RegionId
   return inside;
 }
 
-// Their wall times added up, for each run; empty where one is not known.
+// Returns the regions' wall times added up, for each run; empty where one is not known.
 std::vector<std::int64_t> walls_of(const Profile& data, const std::vector<RegionId>& regions) {
   std::vector<std::int64_t> sums(data.run.runs.total_ns.size());
   for (const auto id : regions) {
@@ -56,7 +56,7 @@ std::vector<std::int64_t> walls_of(const Profile& data, const std::vector<Region
   return sums;
 }
 
-// What stands inside of the region, and the new index of each op.
+// The regions to keep, and the new index of each op.
 struct Inside {
   std::vector<bool> regions;            // by id
   std::vector<std::int64_t> new_index;  // of ops; -1: outside
@@ -125,7 +125,8 @@ DeviceWork within(DeviceWork device, const Inside& inside) {
   return device;
 }
 
-// Which part of the time in which any was under way was the region's is not known.
+// Returns the collectives of ops inside. It drops the times with any collective under way, because the region's part of
+// them is not known.
 CollectiveData within(CollectiveData data, const Inside& inside) {
   std::vector<std::int64_t> new_index;
   std::int64_t kept = 0;
@@ -134,7 +135,7 @@ CollectiveData within(CollectiveData data, const Inside& inside) {
     new_index.push_back(collective.bucket < 0 ? -1 : kept++);
   }
   for (auto& call : data.calls) call.collective = new_index[static_cast<std::size_t>(call.collective)];
-  // What was called before the region may be waited for in it: then its figures are not among the region's.
+  // The region may wait for a collective that was called before it: that one's figures are not the region's.
   for (auto& exposed : data.exposed_in) exposed.collective = new_index[static_cast<std::size_t>(exposed.collective)];
   std::erase_if(data.exposed_in,
                 [&](const ExposedIn& exposed) { return exposed.collective < 0 || !inside.holds(exposed.owner); });
@@ -159,7 +160,7 @@ void forget_last_calls(Profile& data, const std::vector<std::int64_t>& all_calls
   }
 }
 
-// Those of which every call was inside: of the others, tokens and contexts are not known apart.
+// Drops the calls under a region's name unless all of them were inside: tokens and contexts are known of all together.
 void forget_calls_outside(std::vector<TokenCalls>& calls, const Profile& data, const Inside& inside) {
   const auto exists = existing_regions(data);
   std::erase_if(calls, [&](const TokenCalls& of) {

@@ -45,13 +45,13 @@ std::string algorithm_of_kernel(std::string_view kernel);
 // Returns the function that NCCL's kernel of that name is of: "AllReduce", "Generic"; empty for others.
 std::string_view function_of_kernel(std::string_view kernel);
 
-// The size of such a call as nccl-tests defines it (doc/PERFORMANCE.md), of what its ranks hold together where each has
-// a part: the buffer of an all_reduce, broadcast, reduce, send or recv; the gathered one of an all_gather or gather,
-// that which is split of a reduce_scatter, scatter or all_to_all. `work`: of the operator on this rank.
+// Returns the size of such a call as nccl-tests defines it (doc/PERFORMANCE.md), of what its ranks hold together where
+// each has a part: the buffer of an all_reduce, broadcast, reduce, send or recv; the gathered one of an all_gather or
+// gather, that which is split of a reduce_scatter, scatter or all_to_all. `work`: of the operator on this rank.
 std::int64_t message_bytes(CollectiveKind collective, const Work& work, std::int64_t ranks);
 
-// Bus bandwidth / algorithm bandwidth: the share of the size that the busiest rank has to send or receive at the least
-// (nccl-tests, doc/PERFORMANCE.md). 0 for a barrier and for one rank.
+// Returns bus bandwidth / algorithm bandwidth: the share of the size that the busiest rank has to send or receive at
+// the least (nccl-tests, doc/PERFORMANCE.md). 0 for a barrier and for one rank.
 double bus_factor(CollectiveKind collective, std::int64_t ranks);
 
 // Thakur, Rabenseifner and Gropp, "Optimization of CollectiveKind Communication Operations in MPICH" (2005): `tree` is
@@ -60,8 +60,8 @@ double bus_factor(CollectiveKind collective, std::int64_t ranks);
 enum class Algorithm : std::uint8_t { ring, tree, direct };
 inline constexpr std::array<std::string_view, 3> kAlgorithmNames = {"ring", "tree", "direct"};
 
-// What the busiest rank sends, or receives where that is more, as a multiple of the size; empty where that algorithm
-// does no such collective.
+// Returns the bytes that the busiest rank sends, or receives where that is more, as a multiple of the size; empty where
+// the algorithm does not do this collective.
 std::optional<double> wire_factor(CollectiveKind collective, Algorithm algorithm, std::int64_t ranks);
 
 }  // namespace roofprof

@@ -25,7 +25,8 @@ void add_known(std::optional<std::int64_t>& sum, const std::optional<std::int64_
 
 CountedBytes nothing() { return {0, 0, 0, 0}; }
 
-// What a copy or a fill moves on its own device; what crosses the host link is held against that alone.
+// Returns the bytes that a copy or a fill moves on its own device. Bytes that cross the host link are held against that
+// link alone.
 CountedBytes moved_by_record(const KernelBucket& launch) {
   auto moved = nothing();
   const bool is_copy = launch.kind == KernelKind::copy;

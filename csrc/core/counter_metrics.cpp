@@ -76,7 +76,7 @@ const std::vector<CounterMetrics>& metric_table() {
 
 namespace {
 
-// The terms that this chip has; empty if it lacks one that is required.
+// Returns the terms that this chip has; empty if it lacks one that is required.
 std::vector<MetricTerm> present(const std::vector<MetricTerm>& sum, const HasMetric& has) {
   std::vector<MetricTerm> found;
   for (const MetricTerm& term : sum) {

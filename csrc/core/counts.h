@@ -1,5 +1,5 @@
 #pragma once
-// What was counted: the ops, and the memory of the counting call.
+// Holds what was counted: the ops, and the memory of the counting call.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ constexpr bool is_time_of_region(std::string_view op) { return op == kCompiledRe
 inline constexpr std::string_view kCompiledPackage = "AOTInductor package";
 constexpr bool is_compiled_code(std::string_view op) { return op == kCompiledRegion || op == kCompiledPackage; }
 
-// What memory is for; docs/memory.md has the rules.
+// The purpose of memory; docs/memory.md has the rules.
 enum class MemoryCategory : std::uint8_t {
   parameters,
   buffers,
@@ -83,12 +83,12 @@ struct CountedMemory {
   bool operator==(const CountedMemory&) const = default;
 };
 
-// What hardware counters saw an op's kernels move to and from DRAM, all calls together.
+// The bytes that hardware counters saw an op's kernels move to and from DRAM, all calls together.
 struct CountedBytes {
   std::int64_t dram_bytes = 0;
   std::optional<std::int64_t> dram_read_bytes = {};  // these two where they were counted apart
   std::optional<std::int64_t> dram_write_bytes = {};
-  // What its copies and fills move, which have no counters, by their records: what a copy reads and what it writes.
+  // The bytes of the op's copies and fills, which have no counters, by their records: a copy reads and writes them.
   std::int64_t uncounted_bytes = 0;
 
   bool operator==(const CountedBytes&) const = default;
@@ -110,8 +110,8 @@ struct OpBucket {
   std::int64_t floor_ns = 0;  // of a predicted time, what calls take that do nothing
   // Copied between host and device, all calls together: held against the host link in place of a memory level.
   std::int64_t link_bytes = 0;
-  // Of a profile with a device's times: the op launched nothing there. It ran on the host, or was captured into a
-  // graph. Its work is counted, and no roof of the device holds it.
+  // True if the profile has a device's times and the op launched nothing there: it ran on the host, or was captured
+  // into a graph. Its work is counted, and no roof of the device holds it.
   bool off_device = false;
   // The reuse distances of the bytes of `work`, all calls together. Where it covers fewer bytes, the rest is at the
   // distance of one call's footprint.
@@ -121,7 +121,8 @@ struct OpBucket {
   Crossings crossings = {};
   // A convolution or pooling of images none of which is channels_last, in its first call.
   bool channels_first = false;
-  // Of a kernel that a compiler generated, as a trace has it: the ops in it, by its name; the file of its code.
+  // The op may be a kernel that a compiler generated, as traces have it. `fused`: the ops that its name tells; `code`:
+  // the file of its code.
   std::vector<std::string> fused = {};
   std::string code = {};
 

@@ -5,7 +5,7 @@
 
 namespace roofprof {
 
-// How far a sum of predicted times may be off to one side.
+// Sums how far predicted times may be off to one side.
 class Deviation {
  public:
   void add(double seconds) {

@@ -1,5 +1,5 @@
 #pragma once
-// What ran on devices in the run that the rows come from.
+// Holds what ran on devices in the run that the rows come from.
 
 #include <array>
 #include <cstdint>
@@ -53,7 +53,7 @@ struct DeviceTime {
   bool operator==(const DeviceTime&) const = default;
 };
 
-// How the idle time of a device came to be known.
+// The source of a device's idle time.
 enum class IdleBasis : std::uint8_t {
   unsettled,  // no device was traced; or an older report's, as recorded: before and after are in the modules' times
   bare,       // of the calls without any observer: their median time less the busy time
@@ -83,7 +83,7 @@ struct ModuleCounters {
   bool operator==(const ModuleCounters&) const = default;
 };
 
-// What was asked of the hardware, and what was got.
+// The counters that were asked of the hardware, and their values.
 struct DeviceCounters {
   std::vector<CounterSource> sources = {};  // empty: nothing was asked
   CounterRanges ranges = CounterRanges::kernels;

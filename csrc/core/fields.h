@@ -73,7 +73,7 @@ constexpr std::string_view unit_name(Unit unit) {
   return "";
 }
 
-// Text, or numbers where larger is more.
+// Returns whether values of the unit are treated as text, and not numbers where larger is more.
 constexpr bool is_textual(Unit unit) {
   return unit == Unit::text || unit == Unit::bound || unit == Unit::by_dtype || unit == Unit::shapes ||
          unit == Unit::blocks || unit == Unit::flag;

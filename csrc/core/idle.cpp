@@ -10,9 +10,9 @@ namespace roofprof {
 
 namespace {
 
-// What torch.profiler with shapes, FLOPs and stacks added to each kernel of a ResNet-50 with one image on the slow host
-// of tests/data/gpu/h100, where an op of eager mode takes 32 us: 1.01 times 4.43 ms for 239 kernels, by the median of
-// rounds (docs/gpu.md). Without stacks it was half of that; usual hosts are faster.
+// The time that torch.profiler with shapes, FLOPs and stacks added to each kernel of a ResNet-50 with one image on the
+// slow host of tests/data/gpu/h100, where an op of eager mode takes 32 us: 1.01 times 4.43 ms for 239 kernels, by the
+// median of rounds (docs/gpu.md). Without stacks it was half of that; usual hosts are faster.
 constexpr std::int64_t kRecordedLaunchNs = 19'000;
 // The calibration makes small launches. There, roofprof cost a kernel of that ResNet-50 2.7 times what it cost an
 // addition (18.5 and 6.8 us): more ops are around it, and it takes more calls of the driver.
@@ -23,7 +23,7 @@ class Scale {
   Scale(std::int64_t seen_ns, std::int64_t wanted_ns)
       : factor_(seen_ns > 0 ? static_cast<double>(wanted_ns) / static_cast<double>(seen_ns) : 0) {}
 
-  // The parts add up to what is wanted: each is rounded with those before it.
+  // Scales one part. The parts add up to the wanted sum: each is rounded with those before it.
   void apply(std::int64_t& part) {
     const auto before = scaled(seen_);
     seen_ = saturating_add(seen_, part);

@@ -14,9 +14,10 @@ std::int64_t devices_of(const DeviceWork& work);
 // Returns what observing may have added to the idle time that `launches` ended, at most. 0 at bare speed.
 std::int64_t idle_by_observing(const DeviceTimeline& timeline, std::int64_t launches);
 
-// The timeline with the idle time of a bare call: what its devices were not busy in the median one. All gaps that were
-// seen (before the first launch, between launches by module, after the last) are scaled by the same factor. So busy and
-// idle time are the bare calls' median wall time, on each device; where a call was busy for longer, nothing is idle.
+// Returns the timeline with the idle time of a bare call: the time that its devices were not busy in the median one.
+// All gaps that were seen (before the first launch, between launches by module, after the last) are scaled by the same
+// factor. So busy and idle time are the bare calls' median wall time, on each device; where a call was busy for longer,
+// nothing is idle.
 DeviceTimeline at_bare_speed(const DeviceWork& work, const std::vector<std::int64_t>& bare_ns);
 
 // Brings the idle time of an older report's profile to bare speed, where it has bare calls that ran on the device; else

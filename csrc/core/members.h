@@ -123,7 +123,7 @@ ROOFPROF_MEMBERS(Runs, ALWAYS(total_ns, chosen, bare_ns, warmup, steps),
 
 // ---- a profile: the keys of its parts side by side
 
-// A member of a part that a profile may lack. What is read and is no default makes the part.
+// A member of a part that a profile may lack. Setting any value but the default makes the part.
 template <class Part, class Member>
 struct InMaybe {
   Maybe<Part>& part;

@@ -79,10 +79,10 @@ MemoryTraffic without(const MemoryTraffic& all, const MemoryTraffic& part) {
   return {rest.read_bytes, rest.write_bytes, std::min({rest.updated_bytes, rest.read_bytes, rest.write_bytes})};
 }
 
-// How an op's bytes split by what was counted: 0-1 each.
+// The shares of an op's bytes by what was counted: 0-1 each.
 struct Shares {
-  double uncounted = 0;  // of all: those of copies and fills
-  double reads = 0;      // of the reads that are not: those that DRAM was seen to move
+  double uncounted = 0;  // of all bytes: those of copies and fills
+  double reads = 0;      // of the counted reads: those that DRAM was seen to move
   double writes = 0;
 };
 

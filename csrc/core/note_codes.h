@@ -17,7 +17,8 @@ namespace roofprof {
 inline constexpr std::array<std::string_view, 3> kNoteLevelNames = {"info", "warning", "attention"};
 constexpr std::string_view name_of(NoteLevel level) { return kNoteLevelNames[static_cast<std::size_t>(level)]; }
 
-// Whether a note says how a run was timed, or predicted: then it says nothing about another device's times.
+// The subject of a note: the counts, or how a run was timed or predicted. The latter says nothing about another
+// device's times.
 enum class NoteOf : std::uint8_t { counts, times };
 
 struct NoteKind {

@@ -15,7 +15,7 @@ std::map<OpKey, std::int64_t> calls_of_ops(const Pass& pass) {
   return calls;
 }
 
-// What is read and what is written, each times a factor.
+// The factors by which reads and writes are multiplied.
 struct Factors {
   double read = 1;
   double write = 1;

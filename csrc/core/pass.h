@@ -154,10 +154,10 @@ std::map<OpKey, std::int64_t> indices_by_key(const std::vector<Pass::Op>& ops);
 // Gives each op of `pass` the reuse distances and crossings of the same op in `from`, scaled to its calls.
 void take_traffic(Pass& pass, const Pass& from);
 
-// Scales the reuse distances and crossings of ops, which are those of logged calls, to all calls: what they read to all
-// that is read, what they write to all that is written. `left_out`: of each op, the bytes of the other calls. An op of
-// which no call was logged gets the traffic of calls of the same operator and module with other inputs; where there are
-// none either, all of it may cross every boundary.
+// Scales the reuse distances and crossings of ops, which are those of logged calls, to all calls: reads by all bytes
+// read, and writes by all bytes written. `left_out`: the bytes of each op's other calls. An op without a logged call
+// gets the traffic of calls of the same operator and module with other inputs; where there are none either, all of it
+// may cross every boundary.
 void scale_traffic(Pass& pass, const std::vector<BytesLeftOut>& left_out);
 
 }  // namespace roofprof

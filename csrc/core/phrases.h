@@ -17,7 +17,7 @@ std::string shown(std::string_view text);
 // The number of modules that a note names; further ones are counted.
 inline constexpr std::size_t kNamed = 3;
 
-// The rule of findings whose gain is no part of the total's time: in that, the device is busy.
+// The rule of findings whose gain is not in the total's time, in which the device is busy.
 inline constexpr std::string_view kIdleRule = "idle-device";
 
 // Returns "3.4%" for 0.034, "34%" for 0.34.

@@ -22,7 +22,7 @@ namespace roofprof {
 // The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kReportSchemaVersion = 6;
 
-// A part that a profile may lack. Whoever reads one that is not there finds it empty; whoever writes makes it first.
+// A part that a profile may lack. Reading a missing part gives an empty one; make() adds it, to be written to.
 template <class Part>
 class Maybe {
  public:

@@ -11,7 +11,7 @@
 namespace roofprof {
 namespace {
 
-// Six digits where they are exact, else as many as tell the value from all others.
+// Returns six digits where they are exact, else the fewest digits that read back as the value.
 std::string exact_text(double value) {
   auto text = short_text(value, 6);
   double read = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Where a profile's figures come from: a run, a trace, a prediction, several ranks.
+// Describes the origin of a profile's figures: a run, a trace, a prediction, several ranks.
 
 #include <cstdint>
 #include <memory>
@@ -94,8 +94,8 @@ struct MergedRanks {
   bool operator==(const MergedRanks&) const = default;
 };
 
-// Where a profile's figures come from. A prediction is made of one process's profile, and predictions are not merged.
-// What was measured or predicted may be imported, and any profile may be a part.
+// The origin of a profile's figures. A prediction is made of one process's profile, and predictions are not merged. A
+// measured or predicted profile may be imported, and any profile may be a part.
 struct Origin {
   std::variant<OneRun, Predicted, MergedRanks> kind;
   std::optional<Imported> imported = {};  // empty: it was observed here

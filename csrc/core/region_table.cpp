@@ -40,7 +40,7 @@ bool is_torchs_own(std::string_view name) {
          name.find(kDynamoTimed) != name.npos;
 }
 
-// Cut between two characters of UTF-8.
+// Returns the name, cut between two characters of UTF-8 if it is too long.
 std::string_view shortened(std::string_view name) {
   if (name.size() <= kLongestName) return name;
   std::size_t end = kLongestName;

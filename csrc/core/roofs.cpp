@@ -97,7 +97,8 @@ std::int64_t capacity_of(const MemoryCeiling& ceiling) {
   return ceiling.capacity_bytes > 0 ? ceiling.capacity_bytes : std::numeric_limits<std::int64_t>::max();
 }
 
-// Between two measured working sets in proportion to the logarithms, as both axes of a curve span decades.
+// Returns the bandwidth for a working set. Between two measured ones it follows the logarithms, as both axes of a curve
+// span decades.
 double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthPoint::* mix, std::int64_t working_set) {
   const auto next = std::ranges::lower_bound(points, working_set, {}, &BandwidthPoint::working_set_bytes);
   if (next == points.begin()) return points.front().*mix;

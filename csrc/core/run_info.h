@@ -1,5 +1,5 @@
 #pragma once
-// What a run, block or trace was: whoever observed it tells this, and its profile keeps it.
+// Describes a run, block or trace. The code that observed it fills this in, and the profile keeps it.
 
 #include <array>
 #include <cstdint>
@@ -34,7 +34,7 @@ struct TokenCalls {
 // The number of steps of a block that get times; all are counted.
 inline constexpr std::size_t kStepsTimed = 10'000;
 
-// What a block did outside of its steps: after the last one, or between them.
+// The work and time of a block outside of its steps: after the last one, or between them.
 struct AfterSteps {
   std::int64_t wall_ns = 0;  // by the host's clock
   Work work = {};

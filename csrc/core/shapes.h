@@ -12,7 +12,7 @@ namespace roofprof {
 
 // The sizes of a tensor, dimension by dimension; a scalar has none.
 using Shape = std::vector<std::int64_t>;
-// In place of a size that differs between the components of a nested tensor, or that is symbolic and has no value.
+// Stands for a size that differs between the components of a nested tensor, or that is symbolic and has no value.
 inline constexpr std::int64_t kUnknownSize = -1;
 
 // Returns whether the tensor has dimensions, and the size of each is known.

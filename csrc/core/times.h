@@ -1,5 +1,5 @@
 #pragma once
-// What was timed, or predicted: modules, kernels of compiled code, and single events.
+// Holds what was timed, or predicted: modules, kernels of compiled code, and single events.
 
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ struct CompiledKernel {
   std::string code = {};               // where it is generated or called, "FILE:LINE"; empty: not known
   std::string source = {};             // the line of the user's code that it comes from
   bool costed = true;                  // false: the work of some of its ops is not known
-  Work work = {};                      // of all calls; bytes are those of its own inputs and outputs
+  Work work = {};                      // of all calls; bytes are those of the kernel's inputs and outputs
   std::int64_t unfused_bytes = 0;      // that its ops would move one by one
   std::int64_t instances = 0;
   std::int64_t total_ns = 0;  // its part of the region's time, in the run that the rows come from

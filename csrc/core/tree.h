@@ -24,7 +24,7 @@ struct Module {
   bool calls_visible = true;
   bool forward_of_torch = false;  // not the user's: others take its children (Sequential) or parameters instead
   bool parameters_read = false;   // ops read its own parameters, wherever they ran; unknown in C++
-  bool parameters_tied = false;   // other modules have all of its own parameters, too; unknown in C++
+  bool parameters_tied = false;   // other modules have all its own parameters, too; unknown in C++
   bool inferred = false;
   ModuleId same_as = -1;  // the first place of the same module, where it stands at several; -1: this is the first
   // Set where the module ran inside the compiled region of this module, whose row has the time of both; -1: its row has

@@ -57,7 +57,7 @@ bool is_symbol(std::uint32_t code) {  // emoji among them
   return code == 0xA9 || code == 0xAE || (code >= 0x203C && code <= 0x2BFF) || (code >= 0x1F000 && code <= 0x1FAFF);
 }
 
-// A valid sequence of so many bytes.
+// Returns the code of one valid sequence.
 std::uint32_t code_of(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence.front());
   std::uint32_t code = sequence.size() == 1 ? lead : lead & (0xFFU >> (sequence.size() + 1));
@@ -65,14 +65,14 @@ std::uint32_t code_of(std::string_view sequence) {
   return code;
 }
 
-// Whether these bytes are a surrogate in the form of UTF-8, as Python gives those of a str.
+// Returns whether the text begins with a surrogate in the form of UTF-8, as Python encodes surrogates of a str.
 bool is_surrogate(std::string_view text) {
   const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   return text.size() >= 3 && byte_at(0) == 0xED && byte_at(1) >= 0xA0 && byte_at(1) < 0xC0 &&
          (byte_at(2) & 0xC0U) == 0x80;
 }
 
-// Whether the character belongs to the emoji between which it stands.
+// Returns whether the character belongs to the emoji between which it stands.
 bool shapes(std::uint32_t code, std::uint32_t before, std::string_view rest) {
   constexpr std::uint32_t kJoiner = 0x200D;       // of several symbols to one
   constexpr std::uint32_t kSelectsText = 0xFE0E;  // which form of the symbol before it

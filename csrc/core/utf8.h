@@ -15,13 +15,13 @@ std::size_t utf8_sequence(std::string_view text);
 // Appends the code point, which must not be a surrogate.
 void append_utf8(std::string& to, std::uint32_t code);
 
-// The text with nothing in it that a terminal would act on or that is hidden, on one line: each invalid byte becomes
-// U+FFFD, each control character a space, and each run of characters of which nothing is seen, which turn the direction
-// of what follows, or which pile up on a letter, one U+FFFD. Those that make one emoji of several stay where they do.
-// Names come from files and models.
+// Returns the text with nothing in it that a terminal would act on or that is hidden, on one line: each invalid byte
+// becomes U+FFFD, each control character a space, and each run of characters of which nothing is seen, which turn the
+// direction of what follows, or which pile up on a letter, one U+FFFD. Those that make one emoji of several stay where
+// they do. Names come from files and models.
 std::string printable(std::string_view text);
 
-// The same of a text that was laid out in lines, which it keeps, as its tabs.
+// Does the same for a text that was laid out in lines, but keeps its lines and tabs.
 std::string printable_lines(std::string_view text);
 
 }  // namespace roofprof

@@ -21,7 +21,7 @@ namespace {
 
 bool is_accumulation(std::int64_t sequence_number) { return sequence_number < 0; }
 
-// The session that knows the node's forward op, and its module.
+// Returns the session that knows the node's forward op, and its module.
 std::pair<std::shared_ptr<Session>, ModuleId> origin_of(ThreadState& state, const at::RecordFunction& fn) {
   const auto sequence = fn.seqNr();
   // AccumulateGrad has no forward op; the engine runs it right after the node that made the gradient.

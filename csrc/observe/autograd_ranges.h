@@ -13,7 +13,7 @@ namespace roofprof::observe {
 class Session;
 struct ThreadState;
 
-// What is known of the backward that runs on a thread.
+// The state of the backward that runs on a thread.
 struct BackwardState {
   int nodes = 0;  // among the frames: running autograd nodes
   ModuleId last_module = kModel;
@@ -21,7 +21,8 @@ struct BackwardState {
   std::weak_ptr<Session> last_session;  // of the last node, for what the engine does between nodes
 };
 
-// Opens a frame for a node of the backward, in the module that its forward op ran in. False where no session knows it.
+// Opens a frame for a node of the backward, in the module that its forward op ran in. Returns false where no session
+// knows it.
 bool start_node(ThreadState& state, const at::RecordFunction& fn);
 void finish_node(ThreadState& state, const at::RecordFunction& fn);
 

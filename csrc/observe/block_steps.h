@@ -1,6 +1,6 @@
 #pragma once
-// The steps of a pass's block. The front ends tell them; counts are kept by step (Bucket::step), and what is between
-// steps is in a region of its own.
+// The steps of a pass's block. The front ends mark them. Counts are kept by step (Bucket::step), and work between steps
+// is in the region kBetweenSteps.
 
 #include <atomic>
 #include <cstdint>
@@ -21,8 +21,7 @@ class BlockSteps {
   // Notes that a step has ended.
   void mark();
   std::int64_t marked() const { return marked_.load(std::memory_order_relaxed); }
-  // Say that what this thread does is no step's, until the next one begins: it is in the region kBetweenSteps, and
-  // modules have no calls meanwhile.
+  // Opens the region kBetweenSteps on this thread, until enter() begins the next step. Modules have no calls in it.
   void leave();
   void enter();
   bool between() const { return between_.load(std::memory_order_relaxed); }

@@ -44,7 +44,8 @@ struct BucketKeyHash {
   }
 };
 
-// What each call reads and adds to comes first: after the model's own code it is not in the processor's caches.
+// The members that each call reads and adds to come first: after the model's own code they are not in the processor's
+// caches.
 struct alignas(64) Bucket {
   BucketKey key;
   WorkInside inside;      // of one call, where not per_call

@@ -10,7 +10,7 @@ namespace roofprof::observe {
 // Counts one call of the work, without time. False if the calling thread is not observed, or runs an op that counts as
 // a whole.
 bool declare_work(std::string_view name, const Work& work);
-// What is dispatched on this thread until close_work(token) belongs to that work and is not counted; the time in
+// Begins declared work. Ops on this thread until close_work(token) belong to it and are not counted; the time in
 // between is added to it.
 void open_work(std::string_view name, const Work& work, const void* token);
 void close_work(const void* token);

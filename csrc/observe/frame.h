@@ -1,6 +1,6 @@
 #pragma once
 // One open frame of a thread: the call, region, autograd node or TorchScript method that runs there. ThreadState opens
-// and closes it; whoever looks for a module's place reads the stack of them.
+// and closes it; code that looks for a module's place reads the stack of frames.
 
 #include <cstddef>
 

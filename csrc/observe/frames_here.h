@@ -1,7 +1,7 @@
 #pragma once
-// What the front ends tell a session of the calling thread: which frames begin and end here, and what is known of the
-// call whose frame is the innermost one. Hooks of modules use it, in C++ and in Python; the observer opens frames of
-// its own by ThreadState.
+// The front ends' interface to a session, for the calling thread: they open and close frames here, and ask and note
+// what is known of the call whose frame is the innermost one. Hooks of modules use it, in C++ and in Python; the
+// observer opens its frames by ThreadState.
 
 #include <optional>
 #include <string_view>

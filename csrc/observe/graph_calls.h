@@ -1,6 +1,6 @@
 #pragma once
-// What runs in a call of a graph that was compiled for its kernels: torch opens a range in each of them, and its own
-// operators are ranges anyway.
+// Records the ranges in calls of a graph that was compiled to show its kernels: torch opens one in each kernel, and its
+// own operators are ranges anyway.
 
 #include <ATen/record_function.h>
 
@@ -24,7 +24,7 @@ struct OpenGraph {
   std::chrono::steady_clock::time_point begin;
 
   bool is_open() const { return depth > 0; }
-  // Tell the outermost ranges in it.
+  // Note the begin and the end of the outermost ranges in it.
   void begin_range(const at::RecordFunction& fn);
   void end_range(const at::RecordFunction& fn);
 };

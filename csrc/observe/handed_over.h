@@ -1,6 +1,6 @@
 #pragma once
-// What this thread hands over to the threads that torch starts work on from it: c10's debug infos, and the place of
-// work that begins later.
+// Hands things over from this thread to the threads that torch starts work on from it: c10's debug infos, and the place
+// of work that begins later.
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
@@ -13,7 +13,7 @@ namespace roofprof::observe {
 
 class Session;
 
-// Where an observed thread was when it asked for work that begins later: the callback of a future.
+// The place of an observed thread when it asked for work that begins later: the callback of a future.
 struct LaterPlace {
   std::weak_ptr<Session> session;
   std::uint64_t pass = 0;
@@ -40,7 +40,8 @@ void hand_over(c10::DebugInfoKind kind, std::shared_ptr<c10::DebugInfoBase> info
 // Returns what this thread hands over; null: nothing of that kind.
 c10::DebugInfoBase* handed_over(c10::DebugInfoKind kind);
 
-// Ends that. False where it is out of reach and stays: others have one above it, or this is not its thread.
+// Ends the handover of `info`. Returns false where it is out of reach and stays: others have one above it, or this is
+// not its thread.
 bool end_handover(c10::DebugInfoKind kind, const c10::DebugInfoBase* info);
 
 // Ends all that this thread still hands over, at its end: torch looks for debug infos afterwards too, where a static

@@ -41,7 +41,7 @@ class InstrumentedCopy {
   torch::jit::Code code_;
 };
 
-// The note where the module at that path could not be copied.
+// Returns the note that the module at that path could not be copied.
 Note note_without_copy(const std::string& path, const std::string& reason);
 
 }  // namespace roofprof::observe

@@ -17,9 +17,9 @@ namespace roofprof::observe {
 
 class Lender {
  public:
-  // Empties the tables. From now on each thread is lent `of_pass`, with a table and a ring of its own.
+  // Empties the tables. From now on each thread is lent `of_pass`, with its own table and ring.
   void start_pass(Lent of_pass);
-  // Lends the marker of launches no more.
+  // Stops lending the marker of launches.
   void forget_marker();
   // Returns what all threads of the pass are lent.
   Lent of_pass() const;

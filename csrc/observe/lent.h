@@ -1,6 +1,6 @@
 #pragma once
-// What a session lends to a thread (lender.h): all that the observer writes to while the thread has frames of the
-// session open.
+// Holds what a session lends to a thread (lender.h): everything that the observer writes to while the thread has frames
+// of the session open.
 
 #include <cstdint>
 #include <memory>

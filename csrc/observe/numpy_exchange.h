@@ -22,7 +22,7 @@ struct MemoryRange {
 };
 
 bool has_memory(const at::Tensor& tensor);
-// The whole storage, of a tensor that has memory.
+// Returns the whole storage of a tensor that has memory.
 MemoryRange memory_of(const at::Tensor& tensor);
 
 class NumpyExchange {

@@ -46,7 +46,7 @@ void start_compiled(ThreadState& state, const at::RecordFunction& fn, OpInfo* co
   state.ops.back().start = now_ticks();
 }
 
-// What was read of the inputs of an op that starts.
+// The facts that were read of the inputs of an op that starts.
 struct InputsRead {
   std::uint64_t signature = 0;
   DispatchPath dispatch_path;
@@ -114,7 +114,7 @@ bool hooks_on_saved_tensors(const ThreadState& state) {
   return !state.saved_tensor_hooks->stack.empty() && c10::GradMode::is_enabled();
 }
 
-// The dispatch path of the innermost wrapped op that runs; null: there is none.
+// Returns the dispatch path of the innermost wrapped op that runs; null: there is none.
 const DispatchPath* innermost_wrapper(const ThreadState& state) {
   for (auto outer = state.ops.rbegin(); outer != state.ops.rend(); ++outer) {
     if (outer->dispatch_path.wrapped) return &outer->dispatch_path;
@@ -122,7 +122,7 @@ const DispatchPath* innermost_wrapper(const ThreadState& state) {
   return nullptr;
 }
 
-// What the rule says of an op that starts.
+// The rule's decision on an op that starts.
 struct Decision {
   NestedWork nested_work = NestedWork::transparent;
   bool only_shapes = false;
@@ -210,7 +210,7 @@ void start_op(ThreadState& state, const at::RecordFunction& fn) {
   running.start = now_ticks();
 }
 
-// Memory for more than a constant.
+// Returns whether the op makes memory for more than a constant.
 bool makes_buffer(const at::RecordFunction& fn, const OpInfo& op) {
   if ((op.evidence & kBufferMade) == 0) return false;
   const auto* buffer = first_result(fn, op);
@@ -299,7 +299,7 @@ void count_op(ThreadState& state, const at::RecordFunction& fn, RunningOp& runni
               const Work& work, Ticks now) {
   const Ticks ticks = now - running.start;
   const bool left_out = state.lent.sample && !running.logged;
-  // What was counted inside has its own buckets.
+  // The ops inside have their time in their own buckets.
   state.count(index, ticks - running.inner_ticks, work, 1, left_out);
   running.inner_ticks = ticks;
   keep_op(state.lent, running, index, now);
@@ -410,7 +410,7 @@ void finish_ops(ThreadState& state, const at::RecordFunction& fn) {
   }
 }
 
-// A pass that ended on another thread takes what is open here with it: the next one is not to count it.
+// Drops what is open here from a pass that ended on another thread: the next pass is not to count it.
 void abandon_ended_pass(ThreadState& state) {
   if (!state.session->active() || state.session->pass() != state.pass) state.abandon();
 }

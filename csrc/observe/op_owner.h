@@ -10,8 +10,8 @@
 
 namespace roofprof::observe {
 
-// The place of the module whose parameters an op takes that starts now, where the session asks for that; empty where
-// the op belongs to the module that runs.
+// Returns the place of the module whose parameters an op takes that starts now, where the session asks for that; empty
+// where the op belongs to the module that runs.
 std::optional<ModuleId> owner_of_op(const ThreadState& state, const OpInfo& op,
                                     c10::ArrayRef<const c10::IValue> inputs);
 

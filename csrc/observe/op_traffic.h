@@ -1,6 +1,6 @@
 #pragma once
-// The memory that the running ops of one thread touch, and how the pass's logs of reuse and of what crosses boundaries
-// learn of it. The observer tells of ops whose traffic is logged (Lent::logs_traffic).
+// The memory that the running ops of one thread touch. The observer passes the ops whose traffic is logged
+// (Lent::logs_traffic), and OpTraffic adds it to the pass's logs of reuse and of what crosses boundaries.
 
 #include <cstddef>
 #include <vector>

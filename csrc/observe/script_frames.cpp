@@ -61,8 +61,8 @@ void note_call_of_others(const at::RecordFunction& fn) {
   }
 }
 
-// The method that the interpreter was entered with for the op that runs now: it may continue one that waited on another
-// thread.
+// Returns the method that the interpreter was entered with for the op that runs now: it may continue one that waited on
+// another thread.
 ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::string& line) {
   for (auto frame = state.script.frames.rbegin(); frame != state.script.frames.rend(); ++frame) {
     if (frame->line == line && is_current(*frame, session)) return *frame;
@@ -82,7 +82,7 @@ ScriptFrame& frame_of(ThreadState& state, const Session& session, const std::str
   return state.script.frames.back();
 }
 
-// The method that this thread entered last, if it has not ended.
+// Returns the method that this thread entered last, if it has not ended.
 const ScriptFrame* innermost_frame(const ThreadState& state, const Session& session) {
   if (state.script.frames.empty() || !is_current(state.script.frames.back(), session)) return nullptr;
   return &state.script.frames.back();
@@ -146,8 +146,8 @@ class KnownMethods {
   std::map<std::pair<const void*, const void*>, KnownMethod> methods_;
 };
 
-// What the interpreter calls the method that it is entered with, "" where it cannot be asked; empty where it calls
-// the method itself, and names it with the ops in there. `method`: null for what is none.
+// Returns the interpreter's name for the method that it is entered with, "" where it cannot be asked; empty where it
+// calls the method itself, and names it with the ops in there. `method`: null for code that is not a method.
 std::optional<std::string> line_of_entry(const ThreadState& state, const Session& session, const KnownMethod* method) {
   const auto* around = session.setup.scripts == nullptr ? nullptr : innermost_frame(state, session);
   if (around != nullptr && is_frozen_at(session, around->module)) {

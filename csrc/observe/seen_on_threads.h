@@ -1,12 +1,12 @@
 #pragma once
-// What a session's threads were seen to do. The observer and the hooks note it as they work; runs read it.
+// Holds what a session's threads were seen to do. The observer and the hooks note it as they work; runs read it.
 
 #include <atomic>
 #include <cstdint>
 
 namespace roofprof::observe {
 
-// Whether something has happened. Threads share it, so it is written once.
+// A flag that is set when something has happened. Threads share it, so it is written once.
 class Flag {
  public:
   void set() {
@@ -19,7 +19,7 @@ class Flag {
   std::atomic<bool> set_{false};
 };
 
-// Whether, during a pass, ops ran on threads without a frame that may work for it.
+// Knows whether ops ran during a pass on threads without a frame that may work for it.
 class OpsElsewhere {
  public:
   void start_pass();

@@ -1,8 +1,8 @@
 #pragma once
 // One profiler's observation: starts and stops passes, and owns what its threads observed.
 //
-// Runs and blocks start and stop it (csrc/run). What others use of it are its parts: the front ends' hooks open
-// `frames`, threads borrow of `lender`, `seen` and `steps` are told and read, and a report is made of the rest.
+// Runs and blocks start and stop it (csrc/run). Others use its parts: the front ends' hooks open `frames` and mark
+// `steps`, threads borrow from `lender` and note in `seen`, and a report is made of the rest.
 
 #include <atomic>
 #include <memory>
@@ -29,7 +29,7 @@ namespace roofprof::observe {
 
 class ScriptPlaces;
 
-// What the front ends set up before the first pass; memory, reuse and events may be changed between passes.
+// The setup that the front ends make before the first pass; memory, reuse and events may be changed between passes.
 struct SessionSetup {
   const void* model = nullptr;               // the object whose calls are those of the model; null where no object is
   bool leaves_out_others = false;            // calls of the model that the run does not make (own_calls.h)

@@ -112,7 +112,8 @@ struct ThreadState {
 
 ThreadState& thread_state();
 
-// True in what runs here after the thread's own variables, torch's among them, have ended: destructors of statics.
+// Returns true in code that runs here after the thread's own variables, torch's among them, have ended: destructors of
+// statics.
 bool thread_has_ended() noexcept;
 
 }  // namespace roofprof::observe

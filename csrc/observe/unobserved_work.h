@@ -27,7 +27,7 @@ struct RunningFunction {
   std::size_t exchanges_before = 0;
 };
 
-// What shows whether code bypassed the dispatcher.
+// The evidence of whether code bypassed the dispatcher.
 struct BypassState {
   std::vector<RunningFunction> functions;
   NumpyExchange numpy_exchange;  // since the outermost module was called

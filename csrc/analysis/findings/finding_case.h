@@ -134,7 +134,7 @@ template <std::integral Count>
 std::string number(Count count) {
   return number(static_cast<double>(count));
 }
-// "12 µs", "1.20 ms"
+// Returns "12 µs", "1.20 ms".
 std::string text_of_microseconds(double us);
 // Returns "stem x3 and 2 more modules": the finding's module, as which `siblings` equal ones count, and its others.
 std::string modules_text(const Finding& finding, std::size_t siblings);

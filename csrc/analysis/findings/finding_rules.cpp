@@ -324,7 +324,7 @@ std::optional<Ruling> channels_first(const FindingCase& where) {
 
 constexpr std::string_view kShapeHasToChange = "the model's shape has to change";
 
-// Both rules on groups ask for that. Empty where it does not hold.
+// Returns what both rules on groups state; empty where it does not hold.
 std::optional<Ruling> split_convolution(const FindingCase& where, bool depthwise) {
   const auto sizes = where.convolution();
   const auto under = where.below_the_ridge();
@@ -361,7 +361,7 @@ std::optional<Ruling> grouped_convolution(const FindingCase& where) {
   return ruling;
 }
 
-// Of a 1x1 convolution of c1 to c2 channels, activations are (c1 + c2) per pixel, least at equal channels with the same
+// A 1x1 convolution of c1 to c2 channels has (c1 + c2) activations per pixel, least at equal channels with the same
 // product. From a ratio of 4 on that is a quarter more.
 std::optional<Ruling> unequal_channels(const FindingCase& where) {
   constexpr double kMuchMore = 1.25;
@@ -382,7 +382,7 @@ std::optional<Ruling> unequal_channels(const FindingCase& where) {
 
 // ---- tensor cores
 
-// Tensor cores work on pieces of 16 bytes along a dimension.
+// Returns the multiple that sizes should have: tensor cores work on pieces of 16 bytes along a dimension.
 std::optional<std::int64_t> multiple_for(DType dtype) {
   switch (dtype) {
     case DType::tf32:
@@ -452,7 +452,7 @@ std::optional<Ruling> weights_again(const FindingCase& where) {
       .reference = "LLM Inference Unveiled, arXiv:2402.16363"};
 }
 
-// One result for each element, without products: activations, additions, normalisations.
+// Holds for ops with one result for each element, without products: activations, additions, normalisations.
 std::optional<Ruling> elementwise(const FindingCase& where) {
   // Far from its roof memory is not all that takes the time: pvt_v2_b0, with a twentieth of its time in such ops,
   // gained nothing by torch.compile. So only a fifth of the time is worth a finding.
@@ -478,7 +478,7 @@ std::optional<Ruling> elementwise(const FindingCase& where) {
       .reference = "ShuffleNet V2 G4, arXiv:1807.11164"};
 }
 
-// The highest roof of a type that is narrower than this one; null where none is higher.
+// Returns the highest roof of a type that is narrower than this one; null where none is higher.
 const ComputeCeiling* higher_roof(DType dtype, const Ceilings& ceilings) {
   const ComputeCeiling* best = ceilings.compute_for(dtype);
   for (const DType narrower : {DType::fp32, DType::tf32, DType::bf16, DType::fp16}) {

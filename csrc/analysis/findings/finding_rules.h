@@ -31,13 +31,13 @@ struct Gain {
   std::string_view because = {};
 };
 
-// What a rule says where it holds.
+// The answer of a rule that holds.
 struct Ruling {
   std::int64_t at_stake_ns = 0;  // how much time it is about
   std::vector<Evidence> evidence = {};
   std::string text = {};    // what is wrong; the ops and modules stand before it: "aten::conv2d in stem: "
   std::string action = {};  // what to do
-  std::string try_it = {};  // Python code; empty: there is no short one
+  std::string try_it = {};  // Python code; empty where none is short
   Gain gain = {};
   std::string_view reference = {};  // where the rule is from
 };
@@ -62,14 +62,14 @@ struct FindingRule {
   bool calls_less_often = false;  // what it proposes may save the time outside of ops, too
 };
 
-// The rules, from the most special to the most general; the first that holds for a case makes the finding.
+// Returns the rules, from the most special to the most general; the first that holds for a case makes the finding.
 std::span<const FindingRule> finding_rules();
 
 // Two rules with one cause: where both hold, they are one finding.
 inline constexpr std::string_view kOutsideRule = "outside-ops";
 inline constexpr std::string_view kShortCalls = "short-calls";
 
-// What gains are known from.
+// The sources that gains are known from.
 inline constexpr std::string_view kLowerBound = "lower bound";
 inline constexpr std::string_view kMeasuredModels = "measured on other models (docs/findings.md)";
 inline constexpr std::string_view kTimesOfReport = "the time that it took";

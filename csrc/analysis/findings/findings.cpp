@@ -120,7 +120,8 @@ std::string common_path(const std::vector<std::string>& paths) {
   return common;
 }
 
-// An op is named where it is the only one: which of several are long enough may differ from run to run.
+// Returns an id that stays the same from run to run. It names an op only if there is just one: which of several are
+// long enough may differ.
 std::string id_of(const Finding& finding) {
   std::string id = finding.rule;
   if (const auto path = common_path(finding.modules); !path.empty()) id += "/" + path;
@@ -143,8 +144,8 @@ Sources sources_of(const Profile& data) {
   return sources;
 }
 
-// The line of the user's code: that of the modules' longest kernel of compiled code; else the forward that is around
-// each of them, or around all of them.
+// Returns the line of the user's code: that of the modules' longest kernel of compiled code; else the forward that is
+// around each of them, or around all of them.
 std::optional<std::string> source_of(const Finding& finding, const Profile& data, const Sources& sources) {
   for (const auto& kernel : data.times->compiled_kernels) {
     const auto& path = data.tree.modules[index_of(kernel.owner.module)].path;
@@ -208,7 +209,7 @@ Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t a
   finding.text = subject + ": " + said.text;
   finding.action = said.action;
   if (!said.try_it.empty()) finding.try_it = said.try_it;
-  // Where the largest is a short call among time outside ops, the gain is that of the finding's own rule.
+  // The gain is that of the finding's own rule, even where the largest is a short call among time outside ops.
   const Ruling& gains = largest.rule == &rule ? said : std::ranges::find(held, &rule, &Held::rule)->ruling;
   finding.reference = gains.reference;
   complete(finding, gains.gain, at_stake_ns, data, total);

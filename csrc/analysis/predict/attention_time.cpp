@@ -49,7 +49,7 @@ Processors processors_of(const OpFeatures& op, const TargetDevice& device) {
   constexpr double kSerialRows = 64;
   constexpr double kRowsOfHalf = 128;  // of a tile that is two halves
   found.serial = facts.query_rows <= kSerialRows;
-  // Of the serial kernels as many as shared memory holds, with a block of keys and values.
+  // A multiprocessor has as many tiles of serial kernels as fit in shared memory, each with blocks of keys and values.
   const double tile_bytes = 2 * op.depth * (facts.query_rows + 2 * kBlock);
   const double tiles = found.serial ? (facts.l1_bytes - kReserved) / tile_bytes : facts.query_rows / kRowsOfHalf;
   found.tiles = std::clamp(std::floor(tiles), 1.0, 2.0);
@@ -118,7 +118,7 @@ double prompt_seconds(const OpFeatures& op, const Processors& on, const TargetDe
   const double most = std::ceil(op.width / block);
   double blocks = most;
   if (op.visible < 1 && tiles > 1) {
-    // Of the causal mask, a tile computes what its last query sees.
+    // A tile computes the keys that its last query sees through the causal mask.
     const double keys = std::min(op.visible * op.width + on.query_rows / packed / 2, op.width);
     blocks = std::clamp(keys / block + 0.5, 1.0, most);
   }
@@ -135,7 +135,7 @@ double prompt_seconds(const OpFeatures& op, const Processors& on, const TargetDe
   const double all = (blocks * of_block + of_tile) * tiles * op.batch / packed / on.count;
   const double longest = most * of_block + of_tile;
   const double bytes = op.read_bytes + op.write_bytes;
-  // What an engine's operator writes besides the result are keys and values, which it copies to its cache.
+  // An engine's operator also writes keys and values, which it copies to its cache.
   const double misses = misses_of(bytes, device);
   const double tensors = tensors_seconds(bytes, misses, on, device);
   const double copied = std::max(op.write_bytes - element * op.batch * op.rows * op.depth, 0.0);

@@ -16,7 +16,7 @@ constexpr std::int64_t kSwitchRanks = 8;
 // A rank that copies reads and writes each byte.
 constexpr double kReadAndWritten = 2;
 
-// The steps from rank to rank that one piece of the data takes.
+// Returns the steps from rank to rank that one piece of the data takes.
 double steps_of(CollectiveKind kind, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:

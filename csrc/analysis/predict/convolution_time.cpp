@@ -36,7 +36,7 @@ double stem_seconds(const OpFeatures& op, const TargetDevice& device) {
          share;
 }
 
-// In fp32 without TF32 the units reach no more than their peak.
+// Returns the share of the peak that the class reaches: at most 1 in fp64, and in fp32 without TF32.
 double share_of_peak(const OpFeatures& op, const TargetDevice& device) {
   const auto most = std::ranges::max_element(op.operations) - op.operations.begin();
   const auto dtype = static_cast<DType>(most);
@@ -65,7 +65,8 @@ double share_of_layout(const OpFeatures& op, const TargetDevice& device) {
   }
 }
 
-// What its generation's kernels take longer than those that the classes were fitted to. That of few channels does not.
+// Returns how many times longer the kernels of the device's generation take than those that the classes were fitted to:
+// 1 for convolutions of few channels.
 double times_of_generation(const OpFeatures& op, const TargetDevice& device) {
   if (op.op == OpClass::conv_stem) return 1;
   const AchievedShare& achieved = architecture_of(device);

@@ -174,8 +174,8 @@ class Chains {
     calls -= before.calls;
   }
 
-  // Where a module calls an op of its own several times, the last call makes the module's result, and the next op reads
-  // it.
+  // Leaves the modules that `next` is not in. Where a module calls one op several times, the last call makes the
+  // module's result, and the next op reads it.
   void leave_modules(ModuleId next, double calls) {
     for (auto module = module_; module >= 0 && !is_within(next, module, data_.tree.modules);
          module = parent_of(module)) {

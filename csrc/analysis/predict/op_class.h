@@ -44,7 +44,7 @@ constexpr bool is_product(OpClass op) { return op == OpClass::linear || op == Op
 // Returns whether tensor cores compute the class.
 constexpr bool is_contraction(OpClass op) { return op <= OpClass::conv_grouped && op != OpClass::unfused_attention; }
 
-// Returns the shapes that figures follow from: without scalars, and without those of which a size is not known.
+// Returns the shapes that figures follow from: they have dimensions, and each size is known.
 std::vector<Shape> sized_shapes(const OpBucket& bucket);
 std::int64_t elements_of(const Shape& shape);
 

@@ -50,8 +50,8 @@ bool AutocastFlow::first_was_wide(std::int64_t elements) const {
   return found != first_.end() && found->second;
 }
 
-// Of a product with weights, only the first operand matters. The operands of other products are views of a product's
-// result, or come straight from the last op.
+// Returns a product's bytes under autocast. A product with weights casts its first operand alone. The operands of other
+// products are views of a product's result, or come straight from the last op.
 AutocastBytes AutocastFlow::product(OpClass op, const std::vector<std::int64_t>& sizes, double read, double write) {
   AutocastBytes bytes{read, write, 0};
   output_is_wide_ = false;

@@ -69,7 +69,7 @@ struct OpFeatures {
   double width = 0;
   double depth = 0;
   double kernel_area = 0;  // of convolutions
-  // Of attention, beside depth, rows (queries of a sequence), width (its keys) and batch (sequences x heads).
+  // The sizes of attention besides depth, rows (queries of a sequence), width (its keys) and batch (sequences x heads).
   double heads = 0;      // of queries; 0: not known
   double key_heads = 0;  // of keys
   double visible = 1;    // share of the scores that the causal mask leaves

@@ -147,7 +147,7 @@ class Planner {
     }
   }
 
-  // The element type of what is sent as parameters are kept.
+  // Returns the element type of what is sent as parameters are kept.
   DType parameter_type() const {
     if (parameter_bytes_ > 2) return parameter_bytes_ > 4 ? DType::fp64 : DType::fp32;
     for (const auto& bucket : data_.counts.ops) {

@@ -48,12 +48,12 @@ struct ProductParameters {
   double batched_tiles = 1;  // small ones that a multiprocessor computes at once in a batch of products
 };
 
-// Of products in fp32 and fp64, whose outputs are computed in square tiles of 128, 64 or 32.
+// Matrix products in fp32 and fp64: a multiprocessor computes the output in square tiles of 128, 64 or 32.
 struct VectorProductParameters {
   double load = 0;      // multiply-adds in whose time a block loads one element for one row or column of its tile
   double prologue = 0;  // elements of depth in whose time a tile is begun and written
-  // As of classes; where power limits the rate, to 1/x of what it were else, the clock is unsteady: low is divided by
-  // x^unsteady, and high multiplied by its square root.
+  // Limits as in ClassParameters. Where power limits the rate to 1/x of the arithmetic's, the clock is unsteady: low is
+  // divided by x^unsteady, and high multiplied by its square root.
   double low = 1;
   double high = 1;
   double unsteady = 0;
@@ -120,7 +120,7 @@ struct StreamingParameters {
   double plane_seconds = 0;  // interpolation: a thread goes through all planes of an output pixel, so long for each
 };
 
-// What the host does to launch ops in eager mode.
+// The host's times to launch ops in eager mode.
 struct HostParameters {
   double op_seconds = 0;    // of an op that launches kernels
   double view_seconds = 0;  // of one that only makes a view
@@ -172,7 +172,7 @@ struct CollectiveParameters {
 
 // ---- The numbers of architectures
 
-// How the libraries' kernels for products work on an architecture.
+// The libraries' kernels for products on an architecture.
 struct ProductKernels {
   double launch = 2.5e-6;  // seconds of a kernel that does nothing, between two others
   double of_peak = 1;      // of the achieved peak
@@ -190,8 +190,8 @@ struct AchievedShare {
   double fp16_per_fp32 = 1;        // fp16's rate by fp32's, for cards of which one is not published
   double cache = 1;                // of the last cache; 0: what ops find there is not known
   ProductKernels product = {};
-  // Of products in fp32: the share of the published rate where power does not limit it, the energy per FLOP and per
-  // byte of DRAM under full load, and the smallest side of a tile that the library takes for a batch of them.
+  // Products in fp32: the share of the published rate where power does not limit it, the energy per FLOP and per byte
+  // of DRAM under full load, and the smallest side of a tile that the library takes for a batch of them.
   double vector = 1;
   double vector_picojoules = 0;  // 0: power does not limit it
   double dram_picojoules = 0;
@@ -218,7 +218,7 @@ struct AchievedShare {
 const AchievedShare& or_usual(const AchievedShare* achieved);
 
 // Sets a number by its name: "product.overlap" for a member of GpuParameters, "linear.of_bandwidth" for a class's,
-// "achieved.dram" for an architecture's. Throws std::invalid_argument where there is no such number.
+// "achieved.dram" for an architecture's. Throws std::invalid_argument for any other name.
 void set_number(std::string_view name, double value, GpuParameters& gpu, AchievedShare& achieved);
 
 struct PredictionParameters {

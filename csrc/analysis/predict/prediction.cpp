@@ -55,8 +55,8 @@ void check_mode(const PredictionOptions& options, const TargetDevice& device) {
   }
 }
 
-// What was counted, without what the run left in addition to its work, because that says nothing about another device.
-// Predictions are made of it.
+// Predictions are made of what was counted. These functions drop what the run left in addition to its work, because
+// that says nothing about another device.
 
 RunInfo without_times(RunInfo run) {
   run.device.clear();
@@ -136,7 +136,7 @@ void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device
   const auto cached = [found = 1 - missed_share(op, device)](std::int64_t bytes) {
     return rounded(found * static_cast<double>(bytes));
   };
-  const auto* cache = last_cache(*device.ceilings);  // its roof may be that of what it was seen to hold
+  const auto* cache = last_cache(*device.ceilings);  // its roof may have a measured capacity
   const ReusedBytes near{cache != nullptr ? cache->capacity_bytes : rounded(device.cache_capacity),
                          cached(work.read_bytes), cached(work.write_bytes), cached(work.updated_bytes)};
   bucket.reuse = {near,
@@ -144,7 +144,7 @@ void set_work(OpBucket& bucket, const OpFeatures& op, const TargetDevice& device
                    work.updated_bytes - near.updated_bytes}};
 }
 
-// Returns the next whole number, or that from which the value is off by its own rounding alone.
+// Returns the next whole number, or the one below if the value exceeds that by rounding alone.
 double up(double value) { return std::ceil(value - 1e-6); }
 
 // Sets each bucket's time, which includes that in which the device waits for its launch.

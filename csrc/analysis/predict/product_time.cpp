@@ -57,7 +57,7 @@ double missed_traffic(const OpFeatures& op, const TargetDevice& device) {
   return weights * missed(all + (kLayers - 1) * weights, cache) + (all - weights) * missed(all, cache);
 }
 
-// What a product moves and computes on a device, apart from how it is cut into tiles.
+// Computes a product's time on a device from what it moves and computes, and from the tiles that it is cut into.
 class Product {
  public:
   Product(const OpFeatures& op, const TargetDevice& device, double at_peaks)
@@ -79,7 +79,7 @@ class Product {
       share = std::min(share, 1.0);  // what was measured as a roof is not exceeded
     }
     if (!is_aligned(op)) share *= numbers_.unaligned;
-    // Of a multiply-add on one multiprocessor, at the rate that all have together.
+    // One multiprocessor takes this long for a multiply-add if all of them reach the rate together.
     seconds_per_mac_ = at_peaks * processors_ / (share * batch_ * op.rows * op.width * op.depth);
     constexpr double kHalf = 2;
     const bool odd = std::fmod(op.depth, 2) != 0 || std::fmod(op.width, 2) != 0;
@@ -129,7 +129,8 @@ class Product {
     return part;
   }
 
-  // In a batch of products, as many small tiles as a multiprocessor holds wait at the same time.
+  // Returns a tile's latency. In a batch of products, the small tiles that a multiprocessor holds wait at the same
+  // time.
   double latency(const Tile& tile, double tiles) const {
     if (batch_ <= 1 || tiles <= processors_) return numbers_.tile_latency;
     constexpr double kAlone = 64 * 128;

@@ -158,7 +158,7 @@ void set_precision(Profile& data, DType precision) {
     }
   }
   if (data.counts.memory.peak_bytes) data.counts.memory.peak_bytes = times(*data.counts.memory.peak_bytes, factor);
-  data.counts.memory.alive.clear();  // each type may be of its own precision
+  data.counts.memory.alive.clear();  // its tensors may differ in precision
 }
 
 std::int64_t batch_of(const Profile& data) {

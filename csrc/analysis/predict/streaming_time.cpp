@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kInstructionsPerClock = 128;  // thread instructions that a multiprocessor starts
 
-// What a kernel does with the rows of a norm or a softmax, each in a block of threads.
+// The work of a kernel on the rows of a norm or a softmax, each row in a block of threads.
 struct RowKernel {
   double instructions = 0;  // of threads, of all rows
   double rereads = 0;       // how many times more it reads each row
@@ -75,7 +75,7 @@ double row_seconds(const OpFeatures& op, double share, const TargetDevice& devic
 
 double streaming_seconds(const OpFeatures& op, const TargetDevice& device) {
   const auto& of_class = device.of_class(op.op);
-  // In a compiled chain the rows are read by the chain's kernel.
+  // The kernel of a compiled chain reads the rows of the ops in it.
   if (op.width > 0 && !op.in_chain) return row_seconds(op, of_class.of_bandwidth, device);
   double compute = 0;
   if (of_class.of_peak <= 0) {

@@ -21,8 +21,8 @@ bool is_narrow(DType dtype) {
 
 bool is_published(const Provenance& provenance) { return provenance.source == "published"; }
 
-// The share of the published clock that the power limit leaves while tensor cores work: twice the rate takes twice the
-// energy, but fp8 and fp4 take a half and a quarter of fp16's for each operation.
+// Returns the share of the published clock that the power limit leaves while tensor cores work: twice the rate takes
+// twice the energy, but fp8 and fp4 take a half and a quarter of fp16's for each operation.
 double clock_share(const AchievedShare& share, const Ceilings& ceilings) {
   const auto* fp16 = ceilings.compute_for(DType::fp16);
   if (fp16 == nullptr || share.picojoules_per_flop <= 0 || ceilings.facts.tdp_watts <= 0) return 1;

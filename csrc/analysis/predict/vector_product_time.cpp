@@ -16,14 +16,14 @@ constexpr double kLeastSharedDepth = 512;
 
 double operations_in(const OpFeatures& op, DType dtype) { return op.operations[static_cast<std::size_t>(dtype)]; }
 
-// What tiles make of a product, relative to its own work at the best rate of the largest tiles.
+// A product's time and work in tiles, relative to its own work at the best rate of the largest tiles.
 struct Tiled {
   double time = 1;
   double work = 1;  // with the parts of tiles that hang over the output's edges
 };
 
-// The time of one side of tiles: the multiprocessors work off their tiles at the same time, in waves of which the last
-// is as long as a full one.
+// Returns the time in tiles of that side: the multiprocessors work off their tiles at the same time, in waves of which
+// the last is as long as a full one.
 Tiled with_tiles(double side, const OpFeatures& op, const TargetDevice& device) {
   const auto& numbers = device.gpu->vector_product;
   const double tiles = std::ceil(op.rows / side) * std::ceil(op.width / side) * std::max(op.batch, 1.0);

@@ -150,7 +150,7 @@ bool synchronizes(CollectiveKind kind) {
   }
 }
 
-// Returns whether all ranks give a call the same size. In other kinds each rank gives a part of its own size.
+// Returns whether all ranks give a call the same size. In other kinds the sizes of the ranks' parts may differ.
 bool has_one_size(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }

@@ -16,7 +16,7 @@
 
 namespace roofprof {
 
-// The longest first, then those with most bytes.
+// Returns the collectives, the longest first, then those with most bytes.
 std::vector<Collective> collective_rows(const Profile& data);
 
 // Adds to the rows, and to the total, how long the collectives that they caused took, and how much of the rows' own
@@ -60,7 +60,7 @@ class MergedCollectives {
   // empty where none of its calls was found on all ranks.
   CollectiveData finish(std::vector<std::optional<std::int64_t>>& waiting);
 
-  // The largest among the ranks' clocks.
+  // Returns the largest error among the ranks' clocks.
   std::int64_t clock_error_ns() const { return error_ns_; }
 
  private:

@@ -58,8 +58,8 @@ class MergedTree {
   Tree tree() const;
 
  private:
-  // What a module has in addition to the modules below it: the most of any rank. Negative if modules below it share
-  // parameters.
+  // The sizes that a module has in addition to the modules below it: the most of any rank. They are negative if modules
+  // below it share parameters.
   struct Own {
     std::int64_t params = 0;
     std::int64_t trainable_params = 0;

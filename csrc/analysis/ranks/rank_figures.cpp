@@ -28,7 +28,8 @@ void write_times(const TimeOverRanks& time, RooflineRow& row) {
   }
 }
 
-// Half the largest spread of a rank's steps, of all its steps together, in nanoseconds; empty where steps tell none.
+// Returns half the largest spread of a rank's steps, of all its steps together, in nanoseconds; empty where steps tell
+// none.
 std::optional<double> noise_of_steps(const Profile& data) {
   double noise = 0;
   for (const auto& rank : ranks_of(data)) {
@@ -136,7 +137,7 @@ std::optional<double> distance(const Roofs& first, const Roofs& other, Name name
   return largest;
 }
 
-// Empty where an op's time is not known.
+// Returns the time in ops that compute; empty where an op's time is not known.
 std::optional<std::int64_t> time_in_computing_ops(const Profile& data, const RooflineRow& total) {
   if (!total.op_time_ns) return std::nullopt;
   std::int64_t ns = *total.op_time_ns;

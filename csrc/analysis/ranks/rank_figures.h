@@ -17,8 +17,8 @@ const std::vector<Rank>& ranks_of(const Profile& data);
 // `rows` are those of row_modules(data).
 void add_times_over_ranks(const Profile& data, std::vector<RooflineRow>& rows, RooflineRow& total);
 
-// Of a line that stands for several equal modules, the mean of what each has; the slowest rank where it is the same for
-// all.
+// Gives a line that stands for several equal modules the mean of their figures, and the slowest rank if it is the same
+// for all.
 void add_mean_over_ranks(const std::vector<const RooflineRow*>& modules, RooflineRow& mean);
 
 // A rank that computes longer than the median one.
@@ -35,7 +35,7 @@ struct LateRank {
   std::int64_t others_ns = 0;   // that the others wait, the median
 };
 
-// The one that waits least, where the others wait longer than it by more than half the spread of the steps.
+// Returns the rank that waits least, where the others wait longer than it by more than half the spread of the steps.
 std::optional<LateRank> late_rank(const Profile& data);
 
 // Returns the slowest of the ranks whose time in computing ops exceeds the median rank's by more than half the spread
@@ -48,9 +48,9 @@ std::optional<SlowRank> slow_rank(const Profile& data, const std::vector<Rooflin
 // `total` is the row of everything in `data`.
 Rank rank_line(const Profile& data, const RooflineRow& total, std::int64_t rank);
 
-// "0, 3-5": of numbers in order.
+// Returns "0, 3-5" for numbers in order.
 std::string listed_ranks(const std::vector<std::int64_t>& ranks);
-// "rank 3", "ranks 0, 3-5".
+// Returns "rank 3", "ranks 0, 3-5".
 std::string named_ranks(const std::vector<std::int64_t>& ranks);
 
 // Returns the largest relative difference between two machines' roofs: 0.04 is 4%. Empty if the devices, dtypes or

@@ -101,10 +101,11 @@ Children children_of(const Profile& data) {
   return children;
 }
 
-// The name without the number at its end.
+// Returns the name without the number at its end.
 std::string_view stem_of(std::string_view name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
-// A number for each module, which modules with equal subtrees share. Their own names do not matter, those below do.
+// Returns a number for each module, which modules with equal subtrees share. Their own names do not matter, those below
+// do.
 std::vector<std::size_t> subtree_kinds(const Profile& data, const Children& children) {
   std::vector<std::vector<std::string>> facts(data.tree.modules.size());
   for (const auto& bucket : data.counts.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
@@ -147,7 +148,8 @@ struct NumberedName {
   int number = 0;
 };
 
-// "conv" and 12 of "conv12"; empty for a name without a number, or with one that is not as numbers are written.
+// Returns "conv" and 12 for "conv12"; empty for a name without a number, or with one that is not as numbers are
+// written.
 std::optional<NumberedName> numbered(std::string_view name) {
   constexpr std::size_t kMostDigits = 9;
   const std::size_t digits = name.size() - stem_of(name).size();
@@ -270,7 +272,7 @@ std::vector<DeviceTime> added_up(const std::vector<DeviceTime>& times) {
   return result;
 }
 
-// The memory of equal siblings together, the largest first.
+// Returns the memory of equal siblings together, the largest first.
 std::vector<AliveMemory> added_up(const std::vector<AliveMemory>& alive) {
   std::vector<AliveMemory> sums;
   std::map<std::tuple<MemoryCategory, ModuleId, Phase, bool>, std::size_t> place_of;
@@ -285,7 +287,7 @@ std::vector<AliveMemory> added_up(const std::vector<AliveMemory>& alive) {
   return sums;
 }
 
-// The parts of a kernel that equal siblings have together, the largest first.
+// Returns the parts of a kernel that equal siblings have together, the largest first.
 std::vector<KernelPart> added_up(const std::vector<KernelPart>& parts) {
   std::vector<KernelPart> sums;
   for (const auto& part : parts) {
@@ -327,7 +329,7 @@ void divide_figures(Figures& figures, std::int64_t by) {
   }
 }
 
-// The row of the sums becomes that of a member. `in_region`: how many compiled regions its share is one of.
+// Turns the row of the sums into that of a member. `in_region`: how many compiled regions its share is one of.
 void take_mean(RooflineRow& row, std::int64_t members, std::int64_t in_region) {
   if (members > 1) {  // the figures of a single member are not a mean
     row.peak_memory.reset();

@@ -13,7 +13,7 @@
 
 namespace roofprof {
 
-// Fewer equal siblings stay lines of their own: two say as much as one of them with a mark.
+// Fewer equal siblings stay separate lines: two say as much as one of them with a mark.
 inline constexpr std::size_t kFewestFolded = 3;
 
 using EqualSiblings = std::vector<ModuleId>;
@@ -23,16 +23,16 @@ struct FoldingPlan {
   std::map<ModuleId, EqualSiblings> groups;  // by their first member, which the others are folded into
 };
 
-// Equal are siblings of one type whose subtrees have equal types, names, shapes, work, calls and parameters, and of
-// which the same is known; times may differ. Their names must be numbered alike ("0", "1"; "conv1", "conv2"): other
-// names say what a module is for. Modules without others below them must follow each other, since they are the steps
-// of something; of blocks others may lie between.
+// Finds equal siblings. They have one type, their subtrees have equal types, names, shapes, work, calls and parameters,
+// and the same is known of them; times may differ. Their names must be numbered alike ("0", "1"; "conv1", "conv2"):
+// other names say what a module is for. Modules without others below them must follow each other, since they are the
+// steps of something; other modules may lie between blocks.
 FoldingPlan plan_folding(const Profile& data);
 
-// The last part of a module's path, as its parent has it.
+// Returns the last part of a module's path, as its parent has it.
 std::string_view own_name(const Profile& data, ModuleId id);
 
-// "0-3, 5"; of more than three pieces the first two and the last: "0, 2, ..., 78".
+// Returns "0-3, 5"; of more than three pieces the first two and the last: "0, 2, ..., 78".
 std::string name_of_group(const Profile& data, const EqualSiblings& group);
 
 // ---- Equal siblings as one: the layers of a transformer, the experts of a layer.
@@ -68,7 +68,7 @@ struct FoldedRow {
 std::vector<FoldedRow> folded_rows(const Folding& folding, const std::vector<RooflineRow>& sums, const Profile& data,
                                    const std::vector<RooflineRow>& rows);
 
-// The groups, in tree order.
+// Returns the groups, in tree order.
 std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const std::vector<FoldedRow>& folded);
 
 }  // namespace roofprof

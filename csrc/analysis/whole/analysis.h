@@ -29,10 +29,10 @@ class Analysis {
   const Profile& data() const { return *data_; }
   const std::shared_ptr<const Profile>& shared_data() const { return data_; }
 
-  // A row for each module, parents before children, with its times over ranks and its communication.
+  // Returns a row for each module, parents before children, with its times over ranks and its communication.
   const std::vector<RooflineRow>& rows() const { return tree().rows; }
   const RooflineRow& total() const { return tree().total; }
-  // By row: the index of its parent's row; -1 of the model and of the rows that stand at its level.
+  // Returns the index of each row's parent; -1 for the model and for the rows at its level.
   const std::vector<std::int64_t>& parents() const;
 
   const std::vector<KernelRow>& kernels() const;
@@ -44,16 +44,16 @@ class Analysis {
   const std::optional<LateRank>& late_rank() const;
   const std::vector<TokenPhase>& language_model() const;
 
-  // The rows with equal siblings as one.
+  // Returns the rows with equal siblings as one.
   const std::vector<FoldedRow>& folded_rows() const { return folds().rows; }
   const std::vector<Siblings>& siblings() const { return folds().groups; }
   const std::vector<MemoryRow>& folded_memory() const { return folds().memory; }
   const std::vector<Finding>& findings() const { return folds().findings; }
 
-  // The kMostWasting pairs with the most wasted time: equal siblings as one, or where they are expanded each module by
-  // itself.
+  // Returns the kMostWasting pairs with the most wasted time: equal siblings as one, or where they are expanded each
+  // module by itself.
   const std::vector<Hotspot>& hotspots(bool expand) const;
-  // By row: it wastes more in ops of its own than the modules below it do.
+  // Returns, for each row, whether it wastes more in its own ops than the modules below it do.
   const std::vector<bool>& wasting_themselves() const;
 
  private:
@@ -61,7 +61,7 @@ class Analysis {
     std::vector<RooflineRow> rows;
     RooflineRow total;
   };
-  // What needs the folded profile, which is large and not kept.
+  // The parts that need the folded profile, which is large and not kept.
   struct Folds {
     bool any = false;  // some siblings are equal
     std::vector<FoldedRow> rows;

@@ -50,7 +50,7 @@ class OpenFile {
   int file_;
 };
 
-// Empty where all went well, else why not.
+// Returns why writing failed; empty if it did not.
 std::string write_all(OpenFile& file, std::string_view text) {
   if (!file) return last_error();
   while (!text.empty()) {

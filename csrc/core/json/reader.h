@@ -76,7 +76,7 @@ class JsonReader {
   // Throws if anything but blanks follows.
   void finish();
 
-  // The value that is being read: "ops[3].calls"; empty for the outermost one.
+  // Returns the path of the value that is being read: "ops[3].calls"; empty for the outermost one.
   std::string path() const;
   // Throw JsonError of the value that is being read.
   [[noreturn]] void refuse(const std::string& problem) const;  // "'ops[3].calls' <problem>"
@@ -101,7 +101,7 @@ class JsonReader {
   void open(char bracket, const char* kind);
   bool next(char closing);
   void digits();
-  // The token of a number.
+  // Returns the token of a number.
   std::string_view number_text();
   // quoted() returns the text between quotes with its escapes; decoded() replaces the escapes.
   std::string_view quoted();

@@ -16,7 +16,8 @@ namespace roofprof {
 // Returns the text in quotes, escaped; bytes that are not valid UTF-8 become U+FFFD.
 std::string json_quoted(std::string_view text);
 
-// The fewest digits that read back as the same double, always recognisable as one ("1.0"); "null" where not finite.
+// Returns the fewest digits that read back as the same double, always recognisable as one ("1.0"); "null" where not
+// finite.
 std::string json_number(double value);
 
 class JsonWriter {

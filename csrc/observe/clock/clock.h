@@ -15,7 +15,7 @@ using Ticks = std::int64_t;
 
 inline Ticks now_ticks() { return static_cast<Ticks>(c10::getApproximateTime()); }
 
-// On a clock that all processes of a host share.
+// Returns the time on a clock that all processes of a host share.
 inline std::int64_t steady_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();

@@ -78,7 +78,7 @@ class ListeningAllocator final : public c10::Allocator {
     behind_.load(std::memory_order_acquire)->copy_data(to, from, bytes);
   }
 
-  // False where what is there may not be replaced.
+  // Puts this allocator in place of the one that is there. Returns false where that may not be replaced.
   bool install() {
     auto* there = c10::GetAllocator(type_of(device));
     if (there == this) return true;

@@ -86,7 +86,7 @@ class BoundaryLog {
   void count(Place place, const Owner& owner, std::span<const Operand> operands, const Work& work);
   // Notes the operands of a call whose bytes do not count: what it writes is known inside from then on.
   void touch(const Owner& owner, std::span<const Operand> operands);
-  // Notes that code which is no op may read the storage: it was handed to NumPy.
+  // Notes that code other than ops may read the storage: it was handed to NumPy.
   void read_by_others(const void* storage);
 
   // Sets Pass::Op::crossings when the pass is over. `op_of` returns the index of a bucket's op; -1: it is none of them.

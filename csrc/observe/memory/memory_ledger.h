@@ -17,7 +17,7 @@
 
 namespace roofprof::observe {
 
-// What became of a piece of memory, from which its category follows; a set of these.
+// A set of the uses of a piece of memory, from which its category follows.
 using MemoryUses = std::uint32_t;
 namespace uses {
 inline constexpr MemoryUses parameter = 1U << 0U;
@@ -33,7 +33,7 @@ inline constexpr MemoryUses freed_in_optimizer = 1U << 9U;
 inline constexpr MemoryUses left_by_model = 1U << 10U;  // it was there when the model's forward returned
 }  // namespace uses
 
-// Where memory was allocated.
+// The place where memory was allocated.
 struct MemoryOrigin {
   Owner owner = {};
   bool in_model = false;   // inside a call of one of its modules

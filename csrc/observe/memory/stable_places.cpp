@@ -56,7 +56,7 @@ StablePlaces::Placed& StablePlaces::placed(const Operand& operand, std::int64_t 
   return known_.emplace(operand.storage, std::move(storage)).first->second;
 }
 
-// The storage that lives where this one begins; null where there is none.
+// Returns the storage that lives where this one begins; null where there is none.
 const StablePlaces::Placed* StablePlaces::same_memory(const Operand& operand, Held& held) {
   for (auto at = by_origin_.upper_bound({operand.device, operand.origin}); at != by_origin_.begin();) {
     --at;

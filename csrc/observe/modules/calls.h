@@ -46,7 +46,7 @@ class TensorShapes {
  private:
   bool full() const;
 
-  // Those of most calls need no memory of their own.
+  // The sizes of most calls fit into these without an allocation.
   c10::SmallVector<std::int64_t, 8> sizes_;  // of all tensors, one after another
   c10::SmallVector<std::uint32_t, 4> ends_;  // of each, in these
   std::int64_t bytes_ = 0;

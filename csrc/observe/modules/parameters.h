@@ -26,7 +26,7 @@ struct OwnTensors {
 class SubtreeSizes {
  public:
   // Adds what the module at `place` itself holds, one place after the other; undefined tensors are passed over. The
-  // tensors must live until the sums are asked for, since they are told apart by their addresses.
+  // tensors must live until the sums are asked for, because their addresses identify them.
   void add(ModuleId place, const OwnTensors& tensors);
   // Adds a tensor of which several copies exist: they have one `identity`.
   void add_copy(ModuleId place, const at::Tensor& parameter, std::uint64_t identity);

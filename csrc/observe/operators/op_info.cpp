@@ -22,7 +22,7 @@
 namespace roofprof::observe {
 namespace {
 
-// A list, a dict or a tuple with tensors.
+// Returns whether the type is a list, a dict or a tuple with tensors.
 bool is_tensor_list(const c10::Type& type) {
   const auto holds = [](const c10::TypePtr& item) {
     return item->kind() == c10::TypeKind::TensorType || is_tensor_list(*item);
@@ -252,7 +252,8 @@ constexpr std::string_view kOtherNames = "(other names)";
 // The prefixes of the names that TorchScript's executor gives to its own kernels, and to those of oneDNN.
 constexpr std::array<std::string_view, 2> kFusedPrefixes = {"fused_", "LlgaPartition_"};
 
-// A kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it does is not known here.
+// Returns the operator of a kernel that TorchScript's executor fused from several ops, "fused_tanh_mul_add": what it
+// does is not known here.
 OpInfo* fused_kernel(std::string_view name) {
   const bool fused = std::ranges::any_of(kFusedPrefixes, [&](auto prefix) { return name.starts_with(prefix); });
   if (!fused || !torch::jit::in_torchscript_runtime()) return nullptr;

@@ -36,7 +36,7 @@ struct alignas(64) OpInfo : OpClass {
     bool written = false;
   };
 
-  // What each call reads comes first (see Bucket).
+  // The members that each call reads come first (see Bucket).
   const std::uint32_t number = next_op_number();  // names it in a pass
   std::string name;                               // "aten::conv2d"
   // The dispatch keys at which a call may be dispatched again, inside itself, to do the work.
@@ -47,7 +47,7 @@ struct alignas(64) OpInfo : OpClass {
   bool ends_norm = false;
   bool collective = false;    // of several ranks
   bool communicates = false;  // a collective, or a wait for one
-  // Where its tensors are plain, their sizes and dtypes say what those of its results are.
+  // True if the sizes and dtypes of its tensors, where these are plain, determine those of its results.
   bool results_follow = false;
   Evidence evidence = 0;  // what a call of it shows
   std::vector<Slot> slots;
@@ -75,8 +75,9 @@ bool is_of_extension(std::string_view name);
 
 // Returns the operator of code that torch.compile compiled.
 OpInfo* compiled_region();
-// Says whether the code that torch names so ("Torch-Compiled Region: 0/1") calls a graph. Where Dynamo could compile
-// nothing it also makes code, which calls all of it as it is: that is no compiled region. Unknown names call one.
+// Notes whether the code that torch names so ("Torch-Compiled Region: 0/1") calls a graph. Where Dynamo could compile
+// nothing, it still makes code, which calls the user's code as it is: that does not count as a compiled region. Code of
+// an unknown name does.
 void tell_compiled_range(std::string_view name, bool has_graph);
 // Returns the operator of calls of AOTInductor packages.
 OpInfo* compiled_package();

@@ -107,7 +107,7 @@ std::uint64_t mix_dim(std::uint64_t hash, std::int64_t size, std::int64_t stride
   return hash;
 }
 
-// Of tensors that share a storage.
+// Returns whether tensors that share a storage have the same part of it.
 [[gnu::noinline]] bool same_part(const at::TensorImpl* a, const at::TensorImpl* b) {
   if (!has_plain_strides(*a) || !has_plain_strides(*b)) return false;
   return a->storage_offset() == b->storage_offset() && a->sizes() == b->sizes() && a->strides() == b->strides();
@@ -153,7 +153,7 @@ std::uint64_t hash_scalar(std::uint64_t hash, const c10::IValue& value) {
   return mix(hash, 7);
 }
 
-// Empty where it is symbolic, and not known.
+// Returns the scalar; empty where it is symbolic, and not known.
 std::optional<ops::Scalar> describe_scalar(const c10::IValue& value) {
   if (value.isBool()) return value.toBool();
   if (value.isInt()) return value.toInt();
@@ -234,8 +234,9 @@ ops::TensorDesc describe(const at::TensorImpl& tensor, Seen* seen) {
 
 namespace {
 
-// An input's tensor, whose place in its list that is. What runs for every tensor of every op becomes one loop below:
-// compilers leave the small functions of torch's headers as calls where a file has much to inline.
+// Mixes an input's tensor into the hash; `position` is its place in its list. What runs for every tensor of every op
+// becomes one loop below: compilers leave the small functions of torch's headers as calls where a file has much to
+// inline.
 [[gnu::always_inline]] inline std::uint64_t mix_input(std::uint64_t hash, const at::TensorImpl& tensor,
                                                       std::size_t position, DispatchPathReader& reader, Seen& seen) {
   reader.see(tensor);

@@ -60,8 +60,8 @@ struct NestedSizes {
   return !tensor.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided && !tensor.is_nested();
 }
 
-// Returns the last of a list of integers in the CPU's memory; nothing for another value, and for a tensor without data
-// of its own (fake, functorch's): to read a device's memory would wait for it.
+// Returns the last of a list of integers in the CPU's memory; nothing for another value, for a tensor without its own
+// data (fake, functorch's), and for one on a device, since reading it would wait for the device.
 std::optional<std::int64_t> last_value(const c10::IValue& value);
 
 std::optional<SparseContent> sparse_content(const at::TensorImpl& tensor);

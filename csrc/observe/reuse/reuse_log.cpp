@@ -19,7 +19,7 @@ std::int64_t share(std::int64_t bytes, std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
-// The interval that is just that memory; the end where there is none.
+// Returns the interval that is just that memory; the end where there is none.
 ReuseTracker::Intervals::iterator ReuseTracker::find(const TouchedMemory& memory) {
   auto& found = found_[slot_of(memory.begin)];
   if (found.begin != memory.begin || memory.begin == 0) {
@@ -36,7 +36,7 @@ ReuseTracker::Intervals::const_iterator ReuseTracker::erase(Intervals::const_ite
   return intervals_.erase(interval);
 }
 
-// The first interval that ends behind `begin`.
+// Returns the first interval that ends behind `begin`.
 ReuseTracker::Intervals::const_iterator ReuseTracker::first_behind(std::uintptr_t begin) const {
   auto interval = intervals_.upper_bound(begin);
   if (interval != intervals_.begin() && std::prev(interval)->second.end > begin) --interval;

@@ -46,7 +46,7 @@ class ReuseTracker {
   // Adds the parts of `memory` to `parts`: those that were touched in different ops, and those that never were. Once
   // intervals have been forgotten, an unknown part gets total() as its distance.
   void look_up(const TouchedMemory& memory, std::vector<Part>& parts);
-  // The op touches it. Look up all that an op touches first.
+  // Notes that the op touches the memory. Look up all memory of an op first.
   void touch(const TouchedMemory& memory);
   // Ends the op: another op makes the touches from now on.
   void next_op();

@@ -27,7 +27,7 @@ struct Line {
   }
 };
 
-// The attributes that lead from a method's `self` to that value; empty where none do.
+// Returns the attributes that lead from a method's `self` to that value; empty where none do.
 std::vector<std::string> path_from_self(const Value* value) {
   std::vector<std::string> path;
   while (value->node()->kind() == c10::prim::GetAttr) {
@@ -164,7 +164,7 @@ std::optional<ModuleId> ScriptPlaces::walk(ModuleId from, const std::vector<std:
   return from;
 }
 
-// The calls of modules of that name in a method, in their order.
+// Returns the calls of modules of that name in a method, in their order.
 std::vector<const ScriptPlaces::CallSite*> ScriptPlaces::sites_of(ModuleId caller, const std::string& method,
                                                                   const std::string& name) const {
   std::vector<const CallSite*> result;
