@@ -52,7 +52,7 @@ def arguments_as_list(_app: Sphinx, _what: str, _name: str, _thing: object, _opt
     made: list[str] = []
     in_list = False
     for text in lines:
-        # Of a figure it is what the legend of tables says, without marks.
+        # A figure's docstring is the text of the tables' legend, which has no markup.
         line = text.replace("*", r"\*") if text.startswith('Column "') else text
         argument = re.match(r"([\w*]+(?:, [\w*]+)*): +(.*)", line)
         if argument and (in_list or not made or not made[-1]):

@@ -1,27 +1,27 @@
-"""The exceptions that roofprof raises about what it was given. What a model raises comes through as it is."""
+"""The exceptions that roofprof raises for input that it cannot use. It passes on a model's exceptions unchanged."""
 
 from __future__ import annotations
 
 
 class Error(ValueError):
-    """What was given cannot be used, in one sentence: the base of all others."""
+    """The input cannot be used; the message is one sentence. All others derive from this one."""
 
 
 class ReportError(Error):
-    """It is no report of this version, or holds what no report holds."""
+    """The input is not a report of this version, or has content that a report cannot have."""
 
 
 class TraceError(Error):
-    """It is no trace of torch.profiler, or one that cannot be read."""
+    """The input is not a trace of torch.profiler, or cannot be read."""
 
 
 class NcuError(Error):
-    """It is not what Nsight Compute prints, or does not fit the trace."""
+    """The input is not what Nsight Compute prints, or does not fit the trace."""
 
 
 class BudgetError(Error):
-    """It is no budget, or one that the report cannot be held against."""
+    """The input is not a budget, or the report cannot be checked against it."""
 
 
 class TimingError(Error):
-    """The call cannot be timed so."""
+    """The call cannot be timed in the way that was asked for."""

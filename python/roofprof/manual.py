@@ -1,4 +1,4 @@
-"""The pages of docs, as they are installed, and what a figure, note, operator, rule, key, option or word means.
+"""Reads the installed pages of docs, and explains a figure, note, operator, rule, key, option or word.
 
 Every text comes from the table of figures, the codes of notes, the tables of operators or a page.
 """
@@ -21,7 +21,7 @@ _CHECKOUT = _PACKAGE.parents[1] / "docs"
 # An editable install reads the pages where they are written.
 _FOLDER = _CHECKOUT if (_CHECKOUT / "definitions.md").exists() else _PACKAGE / "share" / "doc" / "roofprof"
 
-# What a report has that a figure needs, by the names of the facts in csrc/core/fields.h.
+# Words for the facts that a figure needs in a report; csrc/core/fields.h names the facts.
 _OF_REPORTS = {
     "integers": "with integer operations",
     "time": "with times",
@@ -167,7 +167,7 @@ def _plain(name: str) -> str:
 
 
 _GENERAL = tuple(f"definitions#{section}" for section in ("rows", "counts", "time", "on-a-device", "roofline"))
-# By kind of row: the sections and pages that define its figures. The first group with an entry is quoted.
+# The sections and pages that define the figures of each kind of row. The first group with an entry is quoted.
 _PLACES = {
     "row": (_GENERAL, ("memory",), ("definitions",)),
     "group": (_GENERAL, ("definitions",)),
@@ -196,7 +196,7 @@ _RULES, _HOLDS = "findings", "holds where"  # the page with the table of rules, 
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What one name means; ``str()`` gives it as text. Parts that the name does not have are empty."""
+    """The meaning of one name; ``str()`` gives it as text. Parts that the name does not have are empty."""
 
     name: str
     kind: str  # "figure", "note", "operator", "rule" or "term"

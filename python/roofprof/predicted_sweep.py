@@ -38,7 +38,7 @@ class SweepPoint:
 
     @property
     def throughput(self) -> float:
-        """Samples, or with a sequence tokens, a second."""
+        """Samples per second; tokens per second where there is a sequence length."""
         return self.batch * (self.sequence or 1) / self.time
 
     @property
@@ -144,7 +144,7 @@ def predict_sweep(
     sequences: Iterable[int] = (),
     **options: Unpack[OptionsOfCalls],
 ) -> PredictedSweep:
-    """Time, throughput and memory of a model's calls on a device, by batch and sequence length.
+    """Predict time, throughput and memory of a model's calls on a device, by batch and sequence length.
 
     model: best on the meta device, where nothing is computed or allocated. inputs: makes the arguments of a call for
     a batch, or for a batch and a sequence length: one value, a tuple, or (tuple, dict of keywords). device and options

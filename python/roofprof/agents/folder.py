@@ -1,4 +1,4 @@
-"""The reports of one folder, and of nothing outside of it."""
+"""Reads the reports of one folder, and no file outside of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resident() -> int:
 
 
 def _give_back() -> None:
-    """Have the C library give the system what is free."""
+    """Have the C library return free memory to the system."""
     if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)
 
@@ -70,7 +70,7 @@ class Folder:
         return sorted(found)[:_MOST_FILES]
 
     def report(self, name: str) -> Report:
-        """Return the report of that name. Raises ValueError, one sentence, for what is none or is outside."""
+        """Return the report of that name. Raises ValueError, one sentence, if it is not a report or is outside."""
         with self._lock, self._opened(name) as (file, key):
             if key in self._reports:
                 self._reports[key] = self._reports.pop(key)
@@ -84,14 +84,14 @@ class Folder:
             return report
 
     def make_room(self) -> None:
-        """Let the reports go that were used longest ago, until the process is no larger than it may be."""
+        """Drop the least recently used reports until the process's resident memory is within its limit."""
         with self._lock:
             while self._reports and resident() > self._most:
                 del self._reports[next(iter(self._reports))]
                 _give_back()
 
     def summary(self, name: str, of: Callable[[Report], _T]) -> _T | None:
-        """Return what ``of`` says of a report; None where the file is none. It is kept until the file changes."""
+        """Return ``of(report)``, kept until the file changes; None if the file is not a report."""
         with self._lock:
             try:
                 with self._opened(name) as (_, key):
@@ -119,7 +119,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _opened(self, name: str) -> Iterator[tuple[BinaryIO, _Key]]:
-        """Open the file; the key tells it from what it was before."""
+        """Open the file; yield it and a key, which differs once the file has changed."""
         try:
             found = self._open(name)
         except ValueError:

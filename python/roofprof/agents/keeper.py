@@ -21,7 +21,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 def main(command: list[str]) -> int:
     """Return the command's exit code."""
     prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what outlives its parent becomes our child, also in another session
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes that outlive their parents become children of this one
     told, tells = os.pipe()
     os.set_blocking(tells, False)
     signal.set_wakeup_fd(tells)
@@ -46,7 +46,7 @@ def main(command: list[str]) -> int:
 
 
 def _end_all() -> None:
-    """Kill our children until there are none: those of each that ends become ours."""
+    """Kill all children of this process, and their children, which it inherits as each of them ends."""
     while children := _children():
         for child in children:
             os.kill(child, signal.SIGKILL)
@@ -54,7 +54,7 @@ def _end_all() -> None:
 
 
 def _children() -> list[int]:
-    """Return the processes whose parent we are, also those that have ended and were not waited for."""
+    """Return the children of this process, also those that have ended and were not waited for."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,6 +1,6 @@
-"""What a report, a file's name or a program says, as data within an answer: on one line, bounded, and told apart.
+"""Puts the words of reports, file names and programs into answers as data: on one line, bounded, and quoted.
 
-A file can hold any text, such as one that looks like a line of ours or like a request to the reader.
+A file can hold any text, such as one that looks like a line of roofprof's or like a request to the reader.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[\w.:/<>()\[\],*&=+@~$%^!?#-]+")  # a path, a type, a file
 
 
 def one_line(text: str, most: int = SENTENCE) -> str:
-    """Return a text of ours with names in it, as one line of at most so many characters."""
+    """Return a text, such as a message with names in it, as one line of at most ``most`` characters."""
     text = printable(text).strip()
     kept = most - len("...")
     return text if len(text) <= most else f"{text[: kept - kept // 2]}...{text[len(text) - kept // 2 :]}"

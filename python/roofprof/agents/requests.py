@@ -1,4 +1,4 @@
-"""The messages on the standard input; what is none is answered here, since the package mcp drops it without a word."""
+"""Reads messages on the standard input, and answers lines that are not messages, which the package mcp drops."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ async def served() -> AsyncIterator[tuple[Any, Any]]:
 
 
 class _Lines:
-    """The lines that are messages."""
+    """Yields the lines that are messages, and answers the others."""
 
-    answers: Any  # where those that are none are answered
+    answers: Any  # takes the answers to lines that are not messages
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class _Lines:
                 await self.answers.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=answered, error=error)))
 
     def _line(self) -> bytes:
-        """Return the next line; of one that is too large its beginning, which is longer than a message may be."""
+        """Return the next line; if it is too large, only its beginning, which is longer than a message may be."""
         line = rest = self._file.readline(_LARGEST + 1)
         while len(line) > _LARGEST and rest and not rest.endswith(b"\n"):
             rest = self._file.readline(_LARGEST)
@@ -76,7 +76,7 @@ _TOO_LARGE: tuple[list[_Id], int, str] = ([None], INVALID_REQUEST, f"a message h
 
 
 def _refused(line: str) -> tuple[list[_Id], int, str]:
-    """Return which requests a line is that cannot be served, and why; "" where it is a message."""
+    """Return the ids to answer, the error's code and its reason for a line that is not a message; "" if it is one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Programs that the server starts: few at a time, for a limited time, and gone when it is."""
+"""Runs programs for the server: few at a time, for a limited time, and never longer than the server runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEPT = 65536  # bytes of what it prints: the last ones
 _OFTEN = 0.1  # seconds between two looks at the clock
 
 cancelled: ContextVar[threading.Event] = ContextVar("cancelled", default=threading.Event())  # noqa: B039
-"""Set where nobody waits for the run any more: it is ended."""
+"""Set when nobody waits for the run any more: then it is ended."""
 
 
 class Runs:

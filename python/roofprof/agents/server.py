@@ -1,4 +1,4 @@
-"""The tools as a server of the Model Context Protocol, by the package ``mcp``."""
+"""Serves the tools by the Model Context Protocol, with the package ``mcp``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Server(MCPServer):  # type: ignore[misc]
     def __init__(self, tools: Tools) -> None:
         super().__init__("roofprof", version=_build_info.VERSION, instructions=_INSTRUCTIONS, log_level="CRITICAL")
         self._arguments: dict[str, list[str]] = {}
-        one_by_one = anyio.CapacityLimiter(1)  # one report at a time is read; models that run are waited for beside it
+        one_by_one = anyio.CapacityLimiter(1)  # one report at a time is read, also while models run
         for tool in tools.all():
             name = tool.__name__
             runs = name == "profile"
@@ -58,7 +58,7 @@ class Server(MCPServer):  # type: ignore[misc]
             await self._lowlevel_server.run(requests, answers, options)
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool; what it raises is its answer, marked as an error."""
+        """Call a tool; if it raises, the answer is its message, marked as an error."""
         known = self._arguments.get(name)
         if known is None:
             name = one_line(name, NAME)
@@ -78,9 +78,9 @@ class Server(MCPServer):  # type: ignore[misc]
 def _described(
     tool: Callable[..., str], then: Callable[[], None], limiter: anyio.CapacityLimiter | None
 ) -> Callable[..., Any]:
-    """Return the tool on a thread of its own, with what its arguments are as pydantic's descriptions.
+    """Return the tool as a function that runs on a separate thread and describes its arguments to pydantic.
 
-    Clients see these. Others are answered meanwhile, and a run that nobody waits for any more ends.
+    Clients see these descriptions. The server answers others meanwhile, and a run that nobody waits for any more ends.
     """
     signature = inspect.signature(tool, eval_str=True)
     parameters = []

@@ -202,7 +202,7 @@ def one_sentence(error: BaseException) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Summary:
-    """What the list of reports says of one."""
+    """The parts of a report's line in the list of reports."""
 
     model: str
     device: str
@@ -210,7 +210,7 @@ class _Summary:
     urgent: list[str]
 
     def line(self, most: int) -> str:
-        """Return it with names of at most so many characters, and with what is urgent if they have room for it."""
+        """Return the line, names cut to ``most`` characters; below NAME, "ATTENTION" replaces the urgent notes."""
         urgent = _notes(self.urgent) if most == NAME else "; ATTENTION" * bool(self.urgent)
         return f"{quoted(self.model, most)} on {quoted(self.device, most)}; {self.total}{urgent}"
 
@@ -243,7 +243,7 @@ def _lines(document: _report.Document) -> Iterator[str]:
 
 
 def _explained(one: manual.Explanation) -> list[str]:
-    """Return the lines of an explanation; what a report's notes and findings say stands in one each."""
+    """Return the lines of an explanation; each note or finding of a report is one line."""
     texts = [text for label, text in one.further if label == "here"] if one.kind in {"note", "rule"} else []
     shown = dataclasses.replace(one, further=tuple(item for item in one.further if item[1] not in texts))
     return [*str(shown).split("\n"), *(f"  here     {said(text)}" for text in texts)]

@@ -26,9 +26,9 @@ from roofprof.report.comparison.matching import REGION
 from roofprof.report.report import Report
 
 _LARGEST = 2**20  # bytes of a budget
-# Not of a row: of the report as a whole.
+# The figure of the whole report, which rows do not have.
 _UNCOSTED = "uncosted_ops"
-# Why a report lacks what nothing else says of it.
+# Why a report lacks figures for which it gives no reason itself.
 _WITHOUT = dict.fromkeys(
     ("peak_memory", "kept_memory"),
     "the counting call of run() and count() measures it",
@@ -264,7 +264,7 @@ def _is_number(one: _report.Field) -> bool:
 
 
 def _reason(limit: Limit, path: str | None, row: _report.Row, report: Report, baseline: Report | None) -> str:
-    """Why the limit is broken; "" where it is kept."""
+    """Return why the limit is broken; "" if it is kept."""
     value, missing = _value(limit, row, report, limit.sign)
     if value is None:
         return missing

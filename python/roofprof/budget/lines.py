@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 
 class TomlError(ValueError):
-    """Not TOML; the sentence names the line."""
+    """The text is not TOML; the message names the line."""
 
 
 class _Token(NamedTuple):

@@ -76,7 +76,7 @@ def example(field: _report.Field) -> str:
 
 
 def readable(value: float, field: _report.Field, *, up: bool) -> str:
-    """Four digits of it, rounded away from where it would be broken, with the unit that :func:`parsed` reads."""
+    """Return four digits of a limit, rounded so that the value keeps it, with the unit that :func:`parsed` reads."""
     if field.unit == "seconds":
         units = [(1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")]
     elif field.unit == "percent":

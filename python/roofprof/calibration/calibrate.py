@@ -1,4 +1,4 @@
-"""What measured kernels of a device say about its predictions: numbers fitted to them, stored with its roofs."""
+"""Fits the predictions of a device to kernels measured on it, and stores the numbers with its roofs."""
 
 from __future__ import annotations
 

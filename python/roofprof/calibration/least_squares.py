@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 ROBUST = 0.1  # of log(predicted / measured): beyond it an error counts linearly
-PRIOR = 2e-3  # what a prior's squared deviation, in its own spreads, weighs beside the mean of all errors
+PRIOR = 2e-3  # weight of a prior's squared deviation, in spreads, relative to the mean of all errors
 STEP = 0.02  # of the finite differences, in logarithms
 
 

@@ -48,7 +48,7 @@ class MeasuredKernels:
 
 
 def of_report(report: Report) -> MeasuredKernels:
-    """Return the ops of a report that kernels of a GPU were timed of.
+    """Return the ops of a report whose kernels were timed on a GPU.
 
     Raises ValueError for a report that has no times of a device's kernels.
     """
@@ -70,7 +70,7 @@ def _measured(report: _report.Report, content: dict[str, Any]) -> MeasuredKernel
 
 
 def _kernels_of(of_class: str, dtype: str) -> str:
-    """Return the kind of kernels; "" for those that no numbers are of: products in fp8 and the like."""
+    """Return the kind of kernels; "" for kinds without numbers to fit, such as products in fp8."""
     if of_class not in ("linear", "batched_matmul") or dtype in ("bf16", "fp16"):
         return of_class
     return f"{of_class} in fp32" if dtype == "fp32" else ""

@@ -208,12 +208,12 @@ class Target:
 
     @property
     def why_only_once(self) -> str:
-        """The end of a sentence, "" where there can be further calls. Asked again after the first call."""
+        """Why only one call can be made, as the end of a sentence; "" if more can. Asked again after the first call."""
         return "" if self._snapshot is None else self._snapshot.why_only_once
 
     @property
     def is_among_ranks(self) -> bool:
-        """Whether all ranks must make the same number of calls. Known after the first one."""
+        """True if all ranks must make the same number of calls; known after the first one."""
         return is_among_ranks()
 
     def undoing(self, further: Callable[[], None]) -> int:

@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _network(arguments: argparse.Namespace) -> int:
-    """On every rank; rank 0 prints."""
+    """Measure the network's roof on every rank; rank 0 prints it."""
     import torch
     import torch.distributed as dist
 

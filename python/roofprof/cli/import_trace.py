@@ -38,7 +38,7 @@ Bytes alone take one pass, in which no kernel has to be repeated:
   --metrics '{memory}'
 """
 
-# What ncu's table tells of a kernel.
+# The columns of kernels by default where there is only ncu's table.
 _OF_KERNELS = "percent_of_time,total,instances,flops,dram_bytes,l2_bytes,l1_bytes,dram_intensity,bound,percent_of_roof"
 
 
@@ -137,7 +137,7 @@ def _expanded(paths: list[Path]) -> list[Path]:
 
 
 def _without_folders(paths: list[Path]) -> list[Path]:
-    """Return the files; a folder stands for the latest trace of each rank in it, and what else it has is said."""
+    """Return the files, and of a folder the latest trace of each rank; print which files of a folder are left out."""
     files = []
     for path in paths:
         if not path.is_dir():

@@ -65,7 +65,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profile; what does it loads torch, which --help has no time for."""
+    """Profile. The code that does so loads torch, so it is imported here: --help needs no torch."""
     from roofprof.cli import profiling
 
     return profiling.run(arguments)

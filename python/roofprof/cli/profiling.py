@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except Exception as error:
         report = profiler.report()
-        # Where an input has the wrong shape nothing ran: only who asked for files gets what there is.
+        # If nothing ran, as with an input of the wrong shape, only users who asked for files get a report.
         if report.by_operator() or arguments.json or arguments.csv or arguments.trace:
             _output(report, arguments)
         code = complain(CommandError(_what_was_raised(arguments.target, error)))

@@ -314,7 +314,7 @@ def discard_stdout() -> None:
 
 
 def open_closed_streams() -> None:
-    """Open to nowhere what our caller closed: Python has None there, and the next file would get its number."""
+    """Open to nowhere the streams that the caller closed: Python has None there, and a file would get their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115

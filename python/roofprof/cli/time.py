@@ -73,7 +73,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time, print and write. What times loads torch, which --help has no time for."""
+    """Time, print and write. The code that times loads torch, so it is imported here: --help needs no torch."""
     from roofprof.latency.sweep import LatencySweep
 
     batches = _check(arguments)

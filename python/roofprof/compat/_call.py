@@ -1,4 +1,4 @@
-"""The call that is counted: its arguments, what stands around it, and the modules that it finds."""
+"""Makes the call that is counted: its arguments, the modes around it, and the hooks and paths of modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each tool counts for an operator's calls in one module, as data; torchinfo's rules are in _layers."""
+"""The counting rules of each tool for an operator's calls in one module, as data; _layers has torchinfo's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POOLINGS = (
     *(f"{kind}_pool{dims}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for dims in (1, 2, 3)),
     *(f"max_pool{dims}d_with_indices" for dims in (1, 2, 3)),
 )
-# By kind: gates, and sums of the two products with element-wise products and sums, for each hidden unit.
+# Each kind's gates, and its other operations for each hidden unit: adding the two products, and element-wise ones.
 _RECURRENT = {"rnn_tanh": (1, 1), "rnn_relu": (1, 1), "gru": (3, 7), "lstm": (4, 10)}
 _RECURRENT_NAMES = (*_RECURRENT, *(f"{name}_cell" for name in _RECURRENT))
 
@@ -138,7 +138,7 @@ def _deformable(op: Observed) -> int:
     return op.figures.macs + biases + (20 + 4) * samples
 
 
-# By operator: DeepSpeed's, ptflops'; one where both are the same.
+# Each operator's rules: DeepSpeed's and ptflops', or one rule that both share.
 _WEIGHTS: dict[str, tuple[Handle, ...]] = {
     f"aten::{name}": handles
     for names, handles in (
@@ -179,7 +179,7 @@ THOP_TYPES: dict[type, str] = {
     }.items()
     for kind in kinds
 }
-# For each input element (of a norm: with weight and bias, or without), for each output element.
+# Each operator's extra for an input element (of a norm with weight and bias) and for an output element.
 _THOP: dict[str, tuple[int, int]] = (
     dict.fromkeys(("batch_norm", "layer_norm", "instance_norm"), (4, 0))
     | {"prelu": (1, 0), "_prelu_kernel": (1, 0)}
@@ -191,7 +191,7 @@ _THOP: dict[str, tuple[int, int]] = (
 
 
 def thop_macs(op: Observed) -> int:
-    """Return the MACs and the extra. TorchScript's go by operator: norms are taken for affine, but instance norms."""
+    """Return the MACs and the extra. In TorchScript the operator decides: all norms but instance norms are affine."""
     name, scripted = op.operator.removeprefix("aten::"), isinstance(op.module, ScriptModule)
     if not scripted and THOP_TYPES.get(type(op.module), "nothing") not in name:
         return op.figures.macs

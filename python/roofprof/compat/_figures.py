@@ -18,7 +18,7 @@ from roofprof.compat._conventions import Handle, Observed
 
 
 class ModuleFigures:
-    """One number for each module object: a module that is used in two places has the calls of both.
+    """Holds one number for each module object: a module that is used in two places has the calls of both.
 
     The modules are those before the calls, which may replace, delete or add some: a report has rows of these.
 
@@ -52,7 +52,7 @@ class ModuleFigures:
     def by_rules(
         self, rules: Mapping[type[nn.Module], Callable[..., None]], counters: Callable[[nn.Module], dict[str, Any]]
     ) -> Around:
-        """While in here, let the user's rule ``f(module, inputs, output)`` for a module's exact type count its calls.
+        """Let the user's rule ``f(module, inputs, output)`` for a module's exact type count its calls in here.
 
         counters: the attributes that a module has for as long as its rule runs, which adds to the first one.
         """

@@ -65,7 +65,7 @@ class LayerInfo:
 
     @property
     def inner_layers(self) -> dict[str, dict[str, str]]:
-        """Return the shape and the number of elements of each parameter, as texts; of the model, only of its own."""
+        """Return each parameter's shape and number of elements, as texts; the model's without those of its layers."""
         found = {}
         for name, parameter in self._parameters.items():
             if self.depth or "." not in name:
@@ -86,7 +86,7 @@ class LayerInfo:
         return self._leftover[0]
 
     def leftover_trainable_params(self) -> int:
-        """Return the number of those that can be trained."""
+        """Return the number of these parameters that can be trained."""
         return self._leftover[1]
 
     def set_leftover(self, with_lines: set[int]) -> None:
@@ -136,7 +136,7 @@ class Calls:
 
         def before(module: nn.Module, _: Any) -> None:
             if id(module) in self._paths:
-                # Of several paths take the one below the running module, else the last one.
+                # If the module has several paths, take the one below the running module, else the last one.
                 around = f"{self._open[-1][0]}." if self._open and self._open[-1][0] else ""
                 paths = self._paths[id(module)]
                 path = next((path for path in reversed(paths) if path.startswith(around)), paths[-1])

@@ -1,4 +1,4 @@
-"""What every replacement prints: a table of ours under the other tool's column names, and the totals below it."""
+"""Makes the text that replacements print: roofprof's table under the other tool's column names, and the totals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def share(part: float, whole: float, digits: int = 2) -> str:
 
 
 Columns = Mapping[str, tuple[Callable[[nn.Module], float], Callable[[float], str]]]
-"""By column: the figure of a module, and how it is written."""
+"""Each column's name, the function that takes its figure from a module, and the one that formats it."""
 
 
 def of_modules(

@@ -56,7 +56,7 @@ def calculate_flops(  # noqa: PLR0913, PLR0917 (the original's parameters)
         tokens, of (1, 128) without a shape. args, kwargs: arguments instead; args may be a tensor or a dict alone.
     include_backPropagation: results times (1 + compute_bp_factor): an assumption, no backward runs.
     is_sparse: as newer versions of calflops do, count only parameters that are not 0, and multiply each module's work
-        by their share of its own parameters. Each module's own mode comes back; the model's exception comes through.
+        by their share of the module's own parameters. Modules get their modes back; the model's exceptions are raised.
     """
     _call.require_module(model)
     positional = _call.positional(args, lists=True)

@@ -65,7 +65,7 @@ def profile_origin(
     verbose: bool = True,
     report_missing: bool = False,
 ) -> tuple[float, float]:
-    """Return the MACs and parameters that :func:`profile` gives: the older walk of thop has no figures of its own."""
+    """Return the MACs and parameters that :func:`profile` gives; thop's older walk of the model is not repeated."""
     macs, params = profile(model, inputs, custom_ops, verbose, report_missing=report_missing)
     return macs, params
 

@@ -55,7 +55,7 @@ _cached: dict[str, list[LayerInfo]] = {}
 
 @dataclass
 class _Formatting:
-    """What a table shows; users may change it before they print it again."""
+    """The options of a table; users may change them before they print it again."""
 
     max_depth: int
     verbose: int

@@ -80,7 +80,7 @@ class _Layers:
         return sorted({type(self._modules[path]).__name__ for path in ran if not _rules_of(self._modules[path])})
 
     def rows(self) -> list[StatRow]:
-        """Return a row for each layer, and for each module around them that has ops or parameters of its own."""
+        """Return a row for each layer, and for each module around layers that itself has ops or parameters."""
         always = {*self._owners.values(), *self._leaves}
         shown = [path for path in self._modules if path in always or self._rows[path].self_macs]
         times = [self._times.get(path, (None, None))[path in self._leaves] for path in shown]
@@ -103,7 +103,7 @@ class _Layers:
         work = LayerWork(module, samples, sum(group.macs for group in groups), *sizes)
         elements = work.outputs if rules else sum(math.prod(shape) for shape in returned) * calls
         memory = (elements if is_leaf else 0) + (params if self._counts_parameters else 0)
-        # Where torchstat has no rule: MAdd and Flops by the MACs, and their bytes.
+        # Without a rule of torchstat's, MAdd and Flops follow from the MACs; the bytes are the ops' if there are MACs.
         moved = [sum(getattr(group, name) for group in groups) for name in ("read_bytes", "write_bytes")]
         counts = [2 * work.macs, work.macs, *(moved if work.macs else (0, 0))]
         for place, rule in enumerate(rules):

@@ -69,7 +69,7 @@ def _maker(inputs: Callable[[int], Any]) -> Callable[[int], Arguments]:
 
 
 class _Sweeping:
-    """Batch after batch."""
+    """Measures one batch after the other."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Sweeping:
             self._memory.after(batch)
 
     def _why_not(self, batch: int) -> str:
-        """Why the sweep ends before that batch; "" where it goes on."""
+        """Return why the sweep ends before that batch; "" if it goes on."""
         if not self.points or self.among_ranks:
             return ""
         unasked = _risen_enough(self.points) or self._memory.why_not(batch) if self._batches.auto else ""
@@ -129,7 +129,7 @@ class _Sweeping:
         return FEWEST_CALLS * latest.median * batch / (latest.samples or 1)
 
     def _time_is_up(self, batch: int) -> str:
-        """Return the reason why there is no time for that batch; "" where there is."""
+        """Return why the time left is too short for that batch; "" if it suffices."""
         if self._plan.seconds is None:
             return ""
         left = self._time_left()
@@ -174,7 +174,7 @@ def _check_tokens(tokens: int | None, own_batch: int, sizes: list[int]) -> None:
 
 
 def _risen_enough(points: list[Latency]) -> str:
-    """Why a further doubling is not worth it; "" where it is."""
+    """Return why a further doubling is not worth it; "" if it is."""
     rates = [point.samples_per_second or 0.0 for point in points]
     if len(rates) < 3 or max(rates[-2:]) > RISE * max(rates[:-2]):
         return ""
@@ -208,7 +208,7 @@ class _Memory:
         self._batch = batch
 
     def why_not(self, batch: int) -> str:
-        """Return the reason why there is no memory for that batch; "" where there is, or where it is not known."""
+        """Return why the memory is too small for that batch; "" if it suffices, or if that is not known."""
         available = _C.available_memory_bytes()
         if not self._watched or not self._batch or available is None:
             return ""

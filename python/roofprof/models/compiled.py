@@ -42,7 +42,7 @@ def from_its_import_on(change: Callable[[], contextlib.AbstractContextManager[ob
 
 
 class _AtImport(importlib.abc.MetaPathFinder):
-    """Finds torch._dynamo as the other finders do, and calls who waits for it as soon as it is imported."""
+    """Finds torch._dynamo as the other finders do, and calls the waiting functions as soon as it is imported."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -82,7 +82,7 @@ class _AtImport(importlib.abc.MetaPathFinder):
 
 
 class _ThenCalls(importlib.abc.Loader):
-    """Loads the module by its own loader, which the module has as ever, then calls who waits."""
+    """Loads the module by its own loader, which the module keeps, then calls the waiting functions."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -175,7 +175,7 @@ def _called_with_its_hooks() -> list[torch.nn.Module]:
 
 @dataclass
 class _Amounts:
-    """What the compiler did meanwhile."""
+    """Counts the compiler's runs, those that made no graph, and their seconds."""
 
     count: int = 0
     in_vain: int = 0  # of these: no graph was made
@@ -192,7 +192,7 @@ def _graphs_made() -> int:
 
 
 def _makes_graphs(of: Sequence[Any]) -> bool:
-    """Return whether a compilation is Dynamo's of a function, by what torch tells of it."""
+    """Return whether Dynamo compiles a function, by the trigger that torch passes to its callbacks."""
     trigger = getattr(of[0], "callback_trigger", None) if of else None
     return getattr(trigger, "name", "") == "DYNAMO"
 
@@ -262,12 +262,12 @@ class Compilations:
 
     @property
     def count(self) -> int:
-        """How often the compiler was at work."""
+        """The number of times that the compiler ran."""
         return self.amounts.count
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """The seconds for which the compiler ran."""
         return self.amounts.seconds
 
     @contextlib.contextmanager
@@ -370,7 +370,7 @@ class Compilations:
 
 
 class _CalledWithout:
-    """The compiled call of a module that was compiled with its hooks: ours are called around it instead of in it."""
+    """The compiled call of a module that was compiled with its hooks; calls roofprof's around it, not in it."""
 
     def __init__(self, module: torch.nn.Module, call: Callable[..., Any]) -> None:
         self._module, self._call = module, call
@@ -411,7 +411,7 @@ _watching: list[Compilations] = []
 
 @contextlib.contextmanager
 def _registered_after_resets() -> Iterator[None]:
-    """Register who watches anew where torch.compiler.reset(), or what calls it, has removed all callbacks."""
+    """Register the watchers again whenever torch.compiler.reset() has removed all callbacks."""
     handler = dynamo().callback_handler
     clear = handler.clear
 

@@ -1,4 +1,4 @@
-"""The functions of a model's classes by which calls come that torch's ``__call__`` does not announce to hooks."""
+"""Finds the functions of a model's classes whose calls torch's ``__call__`` does not announce to hooks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def defining_class(kind: type, name: str) -> type | None:
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
-# ---- others that torch's hooks tell of calls
+# ---- observers with torch's hooks: doors call them where torch calls no hooks
 
 _Told = tuple[Callable[..., None] | None, Callable[..., None], bool]
 _told: list[_Told] = []  # before, after, and whether `after` is called after a call that raised

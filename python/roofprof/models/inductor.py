@@ -26,7 +26,7 @@ from roofprof.models.hooks import through_the_dispatcher
 from roofprof.models.source import line_of
 from roofprof.models.tree import ModelTree
 
-# What a torch must have: module, dotted attribute.
+# The interfaces that this module needs of torch: module, dotted attribute.
 INTERFACES = (
     ("torch._dynamo.eval_frame", "_callback_from_stance"),
     ("torch._dynamo.eval_frame", "_create_wrapped_callback"),
@@ -61,7 +61,7 @@ INTERFACES = (
     ("torch._inductor.scheduler", "Scheduler.codegen_extern_call"),
     ("torch._inductor.virtualized", "V"),
 )
-# By which Dynamo keeps our code apart from the user's: regions, where torch has them (2.15), else backends alone.
+# Dynamo keeps roofprof's code apart from the user's by regions if torch has them (2.15), else by backends alone.
 _REGIONS = (
     ("torch._dynamo.eval_frame", "set_eval_frame_isolate_recompiles_id"),
     ("torch._dynamo.eval_frame", "get_eval_frame_isolate_recompiles_id"),
@@ -119,7 +119,7 @@ class _Graph:
 
 @dataclass
 class CompiledAgain:
-    """What was compiled in :func:`compiled_for_kernels`, and what Dynamo said meanwhile."""
+    """The code that :func:`compiled_for_kernels` compiled, and what Dynamo reported while it did."""
 
     graphs: list[_Graph] = field(default_factory=list)
     breaks: dict[tuple[str, str], int] = field(default_factory=dict)  # by place and reason
@@ -136,7 +136,7 @@ class CompiledAgain:
 
     @property
     def met_compiler(self) -> bool:
-        """Whether Dynamo looked at what ran, whatever it could make of it."""
+        """True if Dynamo looked at code that ran, even if it compiled none of it."""
         return bool(self._codes or self.breaks)
 
     @contextlib.contextmanager
@@ -156,7 +156,7 @@ class CompiledAgain:
             return [_facts_of(graph, places, work) for graph in self.graphs]
 
     def notes(self) -> list[_C.Note]:
-        """Return what there is to say of the compilation."""
+        """Return the notes on the compilation."""
         notes = []
         if self.graphs:
             graphs = "1 graph" if len(self.graphs) == 1 else f"{len(self.graphs)} graphs"
@@ -195,7 +195,7 @@ class CompiledAgain:
 
 
 def no_kernels(why: str) -> _C.Note:
-    """Return the note that says why there are no kernels of compiled code."""
+    """Return the note that compiled code has no kernels, with the reason."""
     return _C.Note("no-kernels", f"no kernels of compiled code: {why}")
 
 
@@ -220,10 +220,10 @@ class _Backend:
         return compile_fx(graph, inputs, inner_compile=self._compile, config_patches=patches, **kwargs)
 
     def _tell_backward(self, graph: torch.fx.GraphModule) -> None:
-        """Tell of code of compiled autograd what AOTAutograd knew of it, by its lines.
+        """Give nodes of compiled autograd the modules of AOTAutograd's nodes, which their lines of code name.
 
-        These are "aot2_mm = ..." of a copy of AOTAutograd's code, and "... AccumulateGrad([aot2_mm], ..." of what a
-        gradient is added to.
+        The lines are "aot2_mm = ..." in a copy of AOTAutograd's code, and "... AccumulateGrad([aot2_mm], ..." where
+        a gradient is added up.
         """
         for node in graph.graph.nodes:
             trace = node.meta.get("stack_trace") or ""
@@ -308,7 +308,7 @@ def compiled_for_kernels(session: _C.ModuleHooks, *, on_device: bool = False) ->
     create_graph = capture.create_graph_module
 
     def created(instance: Any, name: str) -> Any:
-        # Of a graph that several modules called, nobody says whose backward each copy is.
+        # If several modules called a graph, Dynamo does not say whose backward each copy is: take graphs called once.
         once = {f"aot{graph}" for graph, uses in instance.aot_id_counter.items() if uses == 1}
         nodes = instance.fx_tracer.graph.nodes
         again.backward = {node.name: node for node in nodes if node.name.split("_")[0] in once}
@@ -344,7 +344,7 @@ def _keep_breaks(again: CompiledAgain, reasons: Sequence[Any]) -> None:
         text = str(reason.reason).strip()
         why = text.splitlines()[0]
         function = re.search(r"<(?:bound method|function) (\S+)", text)
-        if function and "disable" in why:  # which one is said in the explanation alone
+        if function and "disable" in why:  # only the explanation says which one
             why += f" {function[1]}"
         key = _place_of_break(reason.user_stack, function[1] if function else ""), why
         again.breaks[key] = again.breaks.get(key, 0) + 1
@@ -373,9 +373,9 @@ def _torch(module: str) -> Any:
 
 @contextlib.contextmanager
 def _in_a_region(again: CompiledAgain) -> Iterator[None]:
-    """Compile in a region of its own (``isolate_recompiles``), where this torch has any.
+    """Compile in a separate region (``isolate_recompiles``), if this torch has regions.
 
-    Others have what is needed without: Dynamo takes no code that another backend compiled.
+    Older versions need none: their Dynamo does not use code that another backend compiled.
     """
     if not _has(*_REGIONS[0]):
         yield
@@ -396,7 +396,7 @@ def _in_a_region(again: CompiledAgain) -> Iterator[None]:
 
 
 def _entries_of(code: CodeType, region: int) -> tuple[list[Any], list[Any]]:
-    """Return what Dynamo has of a function for us, and for the user."""
+    """Return Dynamo's cache entries of a function: roofprof's, and the user's."""
     if region >= 0:
         of_region = _torch("_dynamo.eval_frame")._get_cache_entries_for_region
         ours, users = (of_region(code, of) for of in (region, -1))
@@ -407,7 +407,7 @@ def _entries_of(code: CodeType, region: int) -> tuple[list[Any], list[Any]]:
 
 
 def _forget(again: CompiledAgain) -> None:
-    """Take what was compiled for us from Dynamo, and count what the user has of the same functions."""
+    """Remove from Dynamo the code compiled for roofprof, and count the user's versions of the same functions."""
     from torch._dynamo import guards
 
     for code in again._codes:
@@ -447,7 +447,7 @@ def _kernels_into(graph: _Graph) -> Iterator[None]:
 
     def allocated(code: Any, workspace: Any) -> None:
         if workspace.zero_mode.name != "UNINITIALIZED" and workspace.get_name() not in code.allocated_workspaces:
-            graph.kernels.insert(len(graph.kernels) - 1, _Kernel("aten::zero_", []))  # for the kernel told of last
+            graph.kernels.insert(len(graph.kernels) - 1, _Kernel("aten::zero_", []))  # for the kernel reported last
         allocate(code, workspace)
 
     with (
@@ -468,7 +468,7 @@ def _called_outside(node: Any, name: str) -> _Kernel:
 
 
 def _called_untold(node: Any) -> _Kernel:
-    """Return a call that Inductor does not tell of, such as that of an operator which changes its input."""
+    """Return a call that Inductor does not report, such as one of an operator which changes its input."""
     from torch._inductor import ir
 
     overload = getattr(node, "op_overload", None)
@@ -542,7 +542,7 @@ def _accesses(nodes: Sequence[Any], kind: str) -> dict[str, set[Any]]:
 
     found: dict[str, set[Any]] = {}
     for node in nodes:
-        # Of other code than a template's, a whole buffer in place of a part says an order, and no access.
+        # Outside of templates, a dependency on a whole buffer (StarDep) only orders nodes: it is not an access.
         kinds = (MemoryDep, StarDep) if node.is_template() else MemoryDep
         for access in getattr(node.read_writes, kind):
             if isinstance(access, kinds):
@@ -595,7 +595,7 @@ def _size(size: Any) -> int:
 
 
 class _Works:
-    """What nodes of a graph cost: each distinct call is dispatched once on the meta device."""
+    """Counts the work of a graph's nodes; it dispatches each distinct call once on the meta device."""
 
     def __init__(self) -> None:
         self._known: dict[str, _C.OpsWork] = {}
@@ -663,7 +663,7 @@ def _description(value: Any) -> Any:
 _CALLER = -1  # the module whose code was compiled
 _UNKNOWN = -2
 
-# What Dynamo notes of an op; what AOTAutograd adds of its own has none of it.
+# Dynamo notes these facts about an op; an op that AOTAutograd adds has none of them.
 _PROVENANCE = ("nn_module_stack", "fwd_nn_module_stack", "source_fn_stack", "fwd_source_fn_stack", "stack_trace")
 
 
@@ -722,7 +722,7 @@ def _facts_of_kernel(
             sums = by_module.setdefault(module, [0, 0, 0])
             for i, amount in enumerate((work.operations, work.bytes, 1)):
                 sums[i] += amount
-    # By operations, where each module that moves bytes has some (an embedding has none); else by bytes, or by ops.
+    # Share by operations if each module that moves bytes has some (an embedding has none), else by bytes, or by ops.
     moving = [sums for sums in by_module.values() if sums[0] or sums[1]]
     measure = 2 if not moving else 0 if all(sums[0] for sums in moving) else 1
     parts = {place: sums[measure] for place, sums in by_module.items() if sums[measure]}

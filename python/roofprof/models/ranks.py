@@ -1,4 +1,4 @@
-"""Whether a call is one of several that ranks make together."""
+"""Finds out whether a call is one of several that ranks make together."""
 
 from __future__ import annotations
 

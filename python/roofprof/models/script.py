@@ -13,7 +13,7 @@ from roofprof import _C
 from roofprof.models.tree import ModelTree
 from roofprof.state.shared_change import lock_of_process
 
-_ROOTS = 3  # the first places of every tree: the model, and two that are no modules
+_ROOTS = 3  # the first places of every tree: the model, and two that are not modules
 
 
 def add_places(tree: ModelTree, script: torch.jit.ScriptModule, place: int) -> None:

@@ -78,7 +78,7 @@ def unpacked_in(module: torch.nn.Module) -> Tensors:
     for name in _PACKED_NAMES:
         held = in_parameters.get(name)
         size = elements_and_bytes(held) if held is not None and not held.is_floating_point() else None
-        if size is not None:  # where the elements are not known, the bytes are told as those of one
+        if size is not None:  # if the number of elements is not known, the bytes count as those of one
             found[id(held)] = PackedTensor(weights, Fraction(size[1], weights or 1))
         elif weights is not None and in_buffers.get(name) is not None:
             found[id(in_buffers[name])] = PackedTensor(weights, 0)  # the bytes are the buffer's
@@ -127,7 +127,7 @@ class Sizes:
     def __init__(self, tree: ModelTree) -> None:
         self._tree = tree
         self._places: list[int] = []  # in the order of a walk: each subtree together, after its place
-        # By identity: the tensor, which is kept so that no other gets its identity, and the places that hold it.
+        # Each tensor by its identity, with the places that hold it; kept so that no other tensor gets this identity.
         self._parameters: dict[int, tuple[torch.Tensor | PackedTensor, list[int]]] = {}
         self._buffers: dict[int, tuple[torch.Tensor | PackedTensor, list[int]]] = {}
 

@@ -15,7 +15,7 @@ import torch
 
 
 def line_of(file: str, number: int | str) -> str:
-    """Return "FILE:LINE", FILE below the folder that it is imported from or the current one; "": it is no file."""
+    """Return "FILE:LINE", FILE relative to the folder of its import or the current one; "" if it is not a file."""
     return f"{name}:{number}" if (name := _short(file)) else ""
 
 
@@ -41,7 +41,7 @@ def line_of_forward(kind: type, forward: Any) -> str:
     "" where it is torch's own, generated or not Python's, and where it is not certain: behind a decorator that does not
     name what it wraps.
 
-    kind: the module's class; forward: what it has in the class, or of its own.
+    kind: the module's class; forward: the class's, or the one that the module has itself.
     """
     if str(getattr(forward, "__module__", "")).startswith("torch."):
         return ""
@@ -82,12 +82,12 @@ def _written(kind: type, forward: Any) -> types.FunctionType | None:
     of_class = any(function.__qualname__ == f"{base.__qualname__}.{function.__name__}" for base in kind.__mro__)
     if of_class and _has_its_own_name(function):
         return function
-    # A function of its own: where it holds others, it may be a wrapper of one of them.
+    # The function has another name than the class gives it: if it holds others, it may be a wrapper of one of them.
     return None if any(map(_may_be_wrapped, _held(function))) else function
 
 
 def _has_its_own_name(function: types.FunctionType) -> bool:
-    """Return whether the function is written under its name: a decorator may give its wrapper that of what it wraps."""
+    """Return whether the function is written under its name: a decorator may rename its wrapper like the function."""
     code = function.__code__
     written = getattr(code, "co_qualname", None)
     if written is None:  # before Python 3.11
@@ -96,7 +96,7 @@ def _has_its_own_name(function: types.FunctionType) -> bool:
 
 
 def _held(function: types.FunctionType) -> Iterator[Any]:
-    """Yield what a function closes over, what its defaults are, and what stands in these where they are containers."""
+    """Yield the values of a function's defaults and closure, and the items of those that are containers."""
     held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # nothing was assigned yet
@@ -116,7 +116,7 @@ def _may_be_wrapped(value: Any) -> bool:
     return callable(value) and not isinstance(value, _NEVER_WRAPPED)
 
 
-# What the user's own forward may call, and no decorator gets.
+# Types of values that the user's own forward may call, but that no decorator is given.
 _NEVER_WRAPPED = (
     type,
     types.BuiltinFunctionType,

@@ -1,4 +1,4 @@
-"""How long this machine's host takes to launch an op: its part of a prediction of eager mode."""
+"""Measures how long this machine's host takes to launch an op: its part of a prediction of eager mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 MEASURED: Final = "measured"
-# What a launch on a GPU adds to an op's way through torch: the call of the driver. Median of 1,029 calls of
+# A launch on a GPU adds the driver's call to an op's way through torch. Median of 1,029 calls of
 # cudaLaunchKernel on the host of an H100, under the profiler (AMD-AGI/TraceLens, tests/traces/h100, Qwen1.5-0.5B); this
 # project measured 3.2 us on another host of an H100.
 LAUNCH_SECONDS = 3.3e-6

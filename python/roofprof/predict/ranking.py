@@ -44,7 +44,7 @@ class RankedDevice:
 
     @property
     def fits(self) -> bool | None:
-        """None where the device's memory is not known."""
+        """True if the device's memory holds the call; None if either size is not known."""
         return None if self.memory is None or self.memory_needed is None else self.memory_needed <= self.memory
 
 
@@ -108,7 +108,7 @@ def _cells(device: RankedDevice) -> Sequence[_report.Cell]:
 
 
 def ranked(report: _report.Report, devices: Iterable[Device], options: Options) -> Ranking:
-    """See Predicts.predict_all."""
+    """Return the predictions for :meth:`Predicts.predict_all`."""
     given = [devices] if isinstance(devices, (str, Path, _report.Ceilings)) else list(devices)
     predictor = _report.Predictor(report, compiled_options(options))
     parameters = _report.PredictionParameters.shipped()

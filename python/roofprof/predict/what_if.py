@@ -122,7 +122,7 @@ def _time(seconds: float) -> str:
 
 
 def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, options: OptionsOfCalls) -> WhatIf:
-    """See Predicts.what_if."""
+    """Return the answers for :meth:`Predicts.what_if`."""
 
     def predicted(changed: Options) -> _report.Report:
         both = cast("Options", {**options, **changed})

@@ -1,4 +1,4 @@
-"""Traces of the capture of graphs, which lie beside the trace of what ran, as of vLLM and SGLang."""
+"""Finds traces of the capture of graphs next to the trace of a run, as vLLM and SGLang write them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class CaptureFile(NamedTuple):
 def given_captures(
     capture: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
 ) -> list[CaptureFile] | None:
-    """Return the files that the user gave, an empty list for "none"; None: look beside the trace.
+    """Return the files that the user gave, an empty list for "none"; None: look next to the trace.
 
-    Raises ValueError if "none" stands beside files.
+    Raises ValueError if "none" is given together with files.
     """
     if capture is None:
         return None
@@ -45,7 +45,7 @@ def given_captures(
 
 
 def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureFile]:
-    """Return the captures that lie beside a trace and may be those of its replays.
+    """Return the captures next to a trace whose graphs it may replay.
 
     batches: those of the replays, 0 where one is not known; empty: nothing is replayed.
     rank: the trace's, or -1.

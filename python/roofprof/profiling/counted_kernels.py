@@ -80,7 +80,7 @@ def counters_of(table: Table, capability: str = "") -> tuple[Values, list[Source
 
 
 def _idle_tensor_cores(table: Table, columns: dict[str, tuple[str, list[float]]], chip: int | None) -> list[bool]:
-    """Return of each kernel if none of its instructions of tensor cores computes: how much others do is not known."""
+    """Return for each kernel whether none of its tensor-core instructions computes: the others' work is not known."""
     every = table.metrics[ncu.TENSOR_INSTRUCTIONS]
     if halves := table.metrics.get(ncu.TENSOR_HALF_FMA):
         return [not ran or ran == half for ran, half in zip(every, halves, strict=True)]

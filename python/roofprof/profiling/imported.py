@@ -40,12 +40,13 @@ class ModelCalls(NamedTuple):
 
     report: Report
     calls: list[tuple[str, int]]  # of modules: the path, and the index of the call around it or -1
-    # For each module the sizes of its own parameters, and whether its forward is torch.nn's, which reads all of them.
+    # The sizes of each module's parameters, without those of modules below it, and whether its forward is torch.nn's,
+    # which reads all of them.
     parameters: dict[str, tuple[list[tuple[int, ...]], bool]]
 
 
 class NoModuleError(Error, TypeError):
-    """What was given as the model of a trace is no module."""
+    """The object given as the model of a trace is not a module."""
 
 
 def calls_of(model: Callable[..., Any], inputs: Any) -> ModelCalls:
@@ -117,8 +118,8 @@ def from_trace(
     ncu: what Nsight Compute printed (``ncu --csv``, also packed by gzip) in another run of the same program: kernels
     get the bytes and operations that it counted. docs/counters.md says how they are matched.
     capture: the trace, or the traces, that were recorded while the graphs were captured that this one replays: their
-    kernels get operators, modules and work (trace-contents.md). None: those in the folder capture_traces beside the
-    trace; "none": no capture.
+    kernels get operators, modules and work (trace-contents.md). None: those in the folder capture_traces next to
+    the trace; "none": no capture.
     Raises ValueError, one sentence, if it is not a trace of torch.profiler, and OSError for a file that cannot be read.
     """
     chosen = _ALL_STEPS if steps == "mean" else _steps(steps)

@@ -47,10 +47,10 @@ class Table:
     """All that ncu printed."""
 
     kernels: list[Kernel] = field(default_factory=list)
-    # By metric a value for each kernel, in bytes, nanoseconds or ncu's base unit; not a number: not known.
+    # Each metric's value for each kernel, in bytes, nanoseconds or ncu's base unit; NaN: not known.
     metrics: dict[str, list[float]] = field(default_factory=dict)
     device: str = ""  # its name; empty: the table does not have it
-    capability: str = ""  # of the device: "9.0"; empty, likewise
+    capability: str = ""  # of the device: "9.0"; empty: the table does not have it
     rounded: bool = False  # values have prefixes ("1.57 Mbyte"), so ncu has rounded them
     notes: list[tuple[str, str]] = field(default_factory=list)  # code and text
 
@@ -78,13 +78,13 @@ _SIZES = re.compile(r"\(([0-9,]{1,13}?), *([0-9,]{1,13}?), *([0-9,]{1,13}?)\)")
 
 
 def _factor(unit: str, bases: tuple[str, ...]) -> float:
-    """Return what the prefix of a unit of this kind stands for; 0: it is of another kind."""
+    """Return the factor that the prefix of a unit stands for; 0 if the unit is of another kind."""
     known = (_PREFIXES.get(unit[: -len(base)], 0.0) for base in bases if unit.endswith(base))
     return next(filter(None, known), 0.0)
 
 
 def _scale(metric: str, unit: str) -> tuple[float, bool]:
-    """Return what values in that unit are multiplied with, 0 if it is of another kind; and whether it has a prefix."""
+    """Return the factor of values in that unit, 0 if it is of another kind; and whether the unit has a prefix."""
     if metric == DURATION:
         return 1e9 * _factor(unit, _SECONDS), unit not in ("ns", "nsecond")  # the base unit is the nanosecond
     if metric == RATE and "/" in unit:
@@ -146,12 +146,12 @@ class _Reader:
         self._damaged = 0
         self._at: dict[str, int] = {}  # columns
         self._of_kernel: list[int] = []  # those that tell kernels apart
-        # By metric and unit: which kernels have values, and these.
+        # Each metric and unit, with the kernels that have values, and these values.
         self._cells: dict[tuple[str, str], tuple[list[int], list[str]]] = defaultdict(lambda: ([], []))
         self._table = Table()
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines without those in which ncu speaks."""
+        """Yield the lines of the table; those that begin with "==" are messages of ncu's."""
         while line := self._text.readline(_LONGEST_LINE + 1):
             if len(line) > _LONGEST_LINE:
                 raise NcuError("one of its lines is longer than 1 MB, which no table has")
@@ -273,7 +273,7 @@ class _Reader:
 
 
 def read(file: BinaryIO) -> Table:
-    """Return what a text of ncu's says. Raises NcuError, one sentence, if there are no counters in it."""
+    """Return the table in ncu's text. Raises NcuError, one sentence, if the text has no counters."""
     begin = file.peek(3)  # type: ignore[attr-defined]
     if begin.startswith(b"NVR"):
         how = "`ncu --import FILE --csv --page raw --print-units base --log-file metrics.csv`"

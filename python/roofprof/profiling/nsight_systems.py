@@ -38,7 +38,7 @@ _OF_EMIT_NVTX = re.compile(r", (?:seq|op_id|sizes) = .*", re.DOTALL)
 def pieces(path: Path) -> Iterator[bytes]:
     """Yield the file's events as the text of a trace, piece by piece. Raises ValueError for another database.
 
-    Nothing in the file is run: tables alone are read, and no view, virtual table or function. Nothing beside it is
+    Nothing in the file is run: tables alone are read, and no view, virtual table or function. No file next to it is
     read or made.
     """
     if Path(f"{path}-wal").exists() and Path(f"{path}-wal").stat().st_size:
@@ -69,7 +69,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 class _DamageError(Exception):
-    """What no export of Nsight Systems holds."""
+    """The file has content that an export of Nsight Systems cannot have."""
 
 
 # Columns of texts; all others have whole numbers.
@@ -81,7 +81,7 @@ _STEPS_AT_ONCE = 100_000
 
 
 def _allowed(action: int, _: str | None, __: str | None, ___: str | None, view: str | None) -> int:
-    """Allow to read columns, but not through a view."""
+    """Allow SQLite to read columns, but not through a view."""
     reads = {sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA}
     return sqlite3.SQLITE_OK if action in reads and view is None else sqlite3.SQLITE_DENY
 

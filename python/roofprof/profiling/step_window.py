@@ -62,13 +62,13 @@ class StepWindow:
         return self.has_all
 
     def leave_steps(self) -> None:
-        """Say that what comes is in no step, until :meth:`enter_steps`."""
+        """Leave the steps: code that runs until :meth:`enter_steps` counts for none."""
         if self.is_open and self.profiler is not None and not self.is_between:
             self.is_between = True
             self.profiler._run.leave_steps()
 
     def enter_steps(self) -> None:
-        """End what :meth:`leave_steps` began."""
+        """Enter the steps again after :meth:`leave_steps`."""
         if self.is_open and self.profiler is not None and self.is_between:
             self.is_between = False
             self.profiler._run.enter_steps()

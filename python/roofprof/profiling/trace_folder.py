@@ -1,4 +1,4 @@
-"""A folder in which torch.profiler left the traces of a run: which of its files are read."""
+"""Chooses the files to read in a folder in which torch.profiler left the traces of a run."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class TraceFolder:
 def traces_in(folder: Path) -> TraceFolder:
     """Return the latest trace of each rank in a folder, and sentences on all else that lies there.
 
-    A rank that wrote more traces than others has the one that is as many-th as the others' latest. Files that do not
-    tell a rank are of one process where their names are alike up to the first dot, as tensorboard_trace_handler names
-    them (``host_pid.time.pt.trace.json``). Raises ValueError for a folder without traces.
+    Of a rank that wrote more traces than others it is the one with the same number as the others' latest. Files that
+    do not tell a rank are of one process where their names are alike up to the first dot, as
+    tensorboard_trace_handler names them (``host_pid.time.pt.trace.json``). Raises ValueError for a folder without
+    traces.
     """
     others, folders = list[str](), list[str]()
     by_process: dict[str, list[Path]] = {}
@@ -71,7 +72,7 @@ def _require_one_program(folder: Path, untold: list[Path]) -> None:
 
 
 def _rank_of(path: Path) -> str | None:
-    """Return the trace's rank, "" where its beginning does not tell, or None where the file is no trace."""
+    """Return the trace's rank, "" if its beginning does not have it, or None if the file is not a trace."""
     try:
         with path.open("rb") as file:
             packed = file.peek(2)[:2] == b"\x1f\x8b"

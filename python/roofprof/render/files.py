@@ -20,8 +20,8 @@ from roofprof.errors import Error
 # limit.
 LARGEST_FILE = 2**30
 
-# What gzip packed may become that large, or so many times as large as it was: traces and tables become 5 to 45 times as
-# large, and zeros a thousand times.
+# The content of a packed file may have ALWAYS_UNPACKED bytes, or MOST_GROWTH times the file's size: traces and tables
+# become 5 to 45 times as large, and zeros a thousand times.
 ALWAYS_UNPACKED = 2**28
 MOST_GROWTH = 100
 
@@ -109,7 +109,7 @@ def opened(path: Path, wanted: str) -> Iterator[BinaryIO]:
 
 
 class _GrowsError(Exception):
-    """What is unpacked becomes too large."""
+    """The unpacked content is too large."""
 
 
 class _Unpacked(io.RawIOBase):

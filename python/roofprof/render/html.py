@@ -20,7 +20,7 @@ _VOID = {"img", "meta"}  # they have no end
 
 
 class Html(str):
-    """Text that is HTML. What is no ``Html`` is a text, and is escaped where it becomes a part of one."""
+    """Text that is HTML. Any other text is escaped when it becomes a part of an ``Html``."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric:
 
 
 def boxed(head: Html, rows: Iterable[Html], label: str) -> Html:
-    """Return a table that scrolls in a frame of its own, by keyboard too."""
+    """Return a table in a frame that scrolls, also by keyboard."""
     inside = el("table", el("thead", el("tr", head)), el("tbody", *rows), class_="plain")
     return el("div", inside, class_="box", tabindex=0, role="region", aria_label=label)
 

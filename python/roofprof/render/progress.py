@@ -22,7 +22,7 @@ _UNCOUNTED = "{desc} [{elapsed}]"
 class Progress:
     """Shows the latest text, but only after QUIET_SECONDS; nothing where stderr is neither terminal nor notebook.
 
-    One thread wakes up once; all further lines are written by who calls :meth:`say`, between calls of the model.
+    One thread wakes up once; all further lines are written by the caller of :meth:`say`, between calls of the model.
     """
 
     def __init__(self, calls: int | None = None, text: str = "counting: the first call") -> None:

@@ -84,7 +84,7 @@ class Report(WritesTraces, Predicts):
 
     @property
     def findings(self) -> list[_report.Finding]:
-        """What wastes time and what to do about it, at most ten, what gains most first (docs/findings.md).
+        """The findings: what wastes time and what to do about it; at most ten, largest gain first (docs/findings.md).
 
         Empty where no rule clearly holds, and without times or roofs.
         """
@@ -161,15 +161,15 @@ class Report(WritesTraces, Predicts):
 
     @property
     def why_no_kernels(self) -> str:
-        """The reason why there are no kernels, "no kernels: ..."; empty where there are some."""
+        """The reason why the report lacks kernels, "no kernels: ..."; empty if it has some."""
         return self._compiled.why_no_kernels
 
     @property
     def memory_at_peak(self) -> list[_report.MemoryRow]:
-        """What was alive when most memory was, by category, module and phase, the largest first; empty: not known.
+        """The memory alive at its peak, by category, module and phase, the largest first; empty: not known.
 
         Rows that are not ``before`` add up to ``total.peak_memory``. ``docs/memory.md`` defines the categories;
-        ``table(by="memory")`` says why there are no rows.
+        ``table(by="memory")`` says why rows are missing.
         """
         return self._compiled.memory_at_peak
 
@@ -310,7 +310,7 @@ class Report(WritesTraces, Predicts):
         those to show, a list or "time, bytes"; by: "module", "scope", "kernel", "rank", "collective", "memory", or keys
         of :meth:`group` in one text, "op, phase"; width in characters; limit: most rows shown, 0 for all; legend:
         whether to say what the columns mean; expand: show each of several equal siblings, in place of one line for all.
-        Raises ValueError for a name that is not known, listing those that are, and TypeError for what is no name.
+        Raises ValueError for an unknown name, listing the known ones, and TypeError for a value that is not a name.
         """
         columns = _checked_options(depth, sort, columns, by, limit)
         return self._compiled.table(depth, sort, columns, by, width, limit, legend, expand=expand)
@@ -413,7 +413,7 @@ class Report(WritesTraces, Predicts):
         columns = _report.columns_of_rows(self._compiled, by)
         return pandas.DataFrame(
             {
-                # Without a dtype of its own a column of None alone is no number, and neither is one without rows.
+                # pandas takes a column of only None, or without rows, for numbers only if it is given the dtype.
                 name: pandas.Series(column, dtype="float64" if name in numbers and set(column) <= {None} else None)
                 for name, column in columns.items()
             }
@@ -462,7 +462,7 @@ def parsed(text: str | bytes) -> Report:
 
 
 def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str], by: str, limit: int) -> list[str]:
-    """Return the names of the columns; raise where an option is none."""
+    """Return the names of the columns. Raises ValueError or TypeError for an option that has a wrong value."""
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else list(columns)
     if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
         raise Error(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")

@@ -6,9 +6,9 @@ how far they were checked, its ``units`` what one of a unit is in operations or 
 A card is::
 
     {"name", "aliases", "device_names" (as the driver names it), "architecture", "compute_capability", "note",
-     "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "l2_effective" (what it was seen to hold, with "basis" as
-     below; without it a level holds its nominal size), "infinity_cache", "memory", "memory_bus", "dram", "tdp":
-     {"value", "unit", "source"}, "link": the same with "kind" ("NVLink 4", "PCIe 4.0 x16"),
+     "sms" (AMD: "cus"), "boost_clock", "tensor_clock", "l2", "l2_effective" (the capacity that was observed, with
+     "basis" as below; without it a level holds its nominal size), "infinity_cache", "memory", "memory_bus", "dram",
+     "tdp": {"value", "unit", "source"}, "link": the same with "kind" ("NVLink 4", "PCIe 4.0 x16"),
      "l2_bandwidth", "infinity_cache_bandwidth": the same with "basis" ("published", "measured" or "scaled", then with
      "from", a card, and "by", whose figures' ratios they are scaled by),
      "peaks": {dtype: {"value", "unit", "engine", "source"}}, "confirmed_by": [...]}
@@ -73,7 +73,7 @@ def published(name: str) -> _report.Ceilings:
     Compute peaks are those of the tensor cores where a dtype has any. Raises ValueError for a card that is not known,
     naming those that are like it.
     """
-    return _report.published_ceilings(name.encode("utf-8", "replace").decode())  # an argument may be no UTF-8
+    return _report.published_ceilings(name.encode("utf-8", "replace").decode())  # an argument may not be UTF-8
 
 
 def published_for(device: str) -> _report.Ceilings | None:

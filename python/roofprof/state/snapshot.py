@@ -37,7 +37,7 @@ class StateSnapshot:
 
     @property
     def why_only_once(self) -> str:
-        """Why no further call may be made, as the end of a sentence; "": there may. Known after the first call."""
+        """Why no further call may be made, as the end of a sentence; "" if one may. Known after the first call."""
         if self._inputs.iterators:
             return "further ones would use up an iterator among its inputs"
         return self._tensors.why_only_once()

@@ -17,11 +17,11 @@ from roofprof.profiling.script.calls import Seen
 
 _MOST_CALLS = 10_000  # of one step, those whose backward is looked for: the last ones
 _WITHOUT_UPDATE = 100  # calls, after which an optimizer that has not stepped is not waited for
-_MOST_REPEATS = 10  # steps of one optimizer for one of another that stepped beside it
+_MOST_REPEATS = 10  # steps of one optimizer for one step of another
 
 
 class Kind(NamedTuple):
-    """Tells a module's calls apart: a rollout has other sizes than a batch, an evaluation another mode."""
+    """The kind of a module's call: a rollout has other sizes than a batch, an evaluation another mode."""
 
     module: int
     in_training_mode: bool
@@ -263,7 +263,7 @@ def _called_in_place_of(model: torch.nn.Module, called: list[torch.nn.Module], p
 
 
 class StepModels(torch.nn.Module):
-    """Holds the models of a step, each under a name of its own."""
+    """Holds the models of a step, each under a different name."""
 
 
 def together(models: list[torch.nn.Module], variables: Mapping[str, Any]) -> torch.nn.Module | None:

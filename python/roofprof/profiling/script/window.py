@@ -128,9 +128,9 @@ class Window:
         self.seen: dict[int, Seen] = {}
         self.not_named: Counter[str] = Counter()  # calls by type
         self.model: Seen | None = None
-        self.met_another = False  # profiler, of the program's own
+        self.met_another = False  # the program used a profiler itself
         self._done = False
-        # Of the program's training:
+        # The state of the program's training:
         self.training = Training(self._updated)
         self._trainer = 0  # the thread
         self._step = 0  # those that have ended, also before the window
@@ -423,7 +423,7 @@ class Window:
         return [each for each in [*found, self._names.variable(self.name)] if isinstance(each, torch.nn.Module)]
 
     def _models_of_step(self) -> list[torch.nn.Module]:
-        """Return the models that are trained, and those that are called in the steps beside them."""
+        """Return the models that are trained, and the others that the latest steps call."""
         if self.name is not None:
             return self._named()[:1]
         called = [(seen, seen.module()) for seen in self.seen.values() if seen.has_parameters]

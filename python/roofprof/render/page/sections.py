@@ -158,7 +158,7 @@ def _coverage(report: _report.Report) -> Html:
         for op in coverage.uncosted_ops
     ]  # fmt: skip
     said = (el("p", of.text) for of in _paragraphs(report, "coverage") if of.role == "statement")
-    # What a banner says above is not said again.
+    # Leave out notes that a banner above has already.
     above = {of.text for of in _paragraphs(report, "heading") if of.role == "warning"}
     notes = [note for note in coverage.notes if note.count > 1 or note.text not in above]
     notes.sort(key=lambda note: _LEVELS.index(note.level))

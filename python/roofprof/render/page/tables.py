@@ -12,7 +12,7 @@ from roofprof.render.page.folds import Line
 
 AnyRow: TypeAlias = _report.Row | _report.GroupRow | _report.KernelRow
 
-_EXACT = 1 << 53  # larger integers are no JavaScript numbers; as text they stay exact
+_EXACT = 1 << 53  # JavaScript cannot hold larger integers as numbers; as text they stay exact
 _NAMING = {"path", "depth", "name"}  # figures that make the name of a line
 
 
@@ -66,7 +66,7 @@ def _table(
 
 
 def _column(field: _report.Field, rows: Sequence[AnyRow], total: AnyRow | None) -> dict[str, Any] | None:
-    """None where no row knows the figure. ``at`` has each row's index into the different values and texts."""
+    """Return a figure's column; None if no row has it. ``at``: each row's index into the distinct values and texts."""
     seen: dict[tuple[Any, str], int] = {}
     at = [seen.setdefault((_raw(field, row), field.cell(row)), len(seen)) for row in rows]
     if not any(raw is not None and raw != "" for raw, _ in seen):

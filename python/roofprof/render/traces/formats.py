@@ -106,7 +106,7 @@ def speedscope(timeline: Timeline, name: str, exporter: str) -> str:
 
 
 class _Frames:
-    """Each name once, by its index."""
+    """Numbers the frames' names, each one once."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}

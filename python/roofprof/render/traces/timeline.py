@@ -41,7 +41,7 @@ class Timeline:
     scopes: list[list[Slice]]  # modules and regions, by thread
     ops: list[list[Slice]]  # by thread; those that are looked through have their kernels, the ops inside their work
     lanes: dict[tuple[int, int, int], list[Slice]]  # launches, by device, stream and lane, as some run side by side
-    left_out: int  # events that there was no room for
+    left_out: int  # events for which the report had no room
 
 
 def timeline(report: _report.Report) -> Timeline:

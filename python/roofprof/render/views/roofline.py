@@ -102,12 +102,12 @@ class RooflineView:
 
     @property
     def compute_roofs(self) -> tuple[Roof, ...]:
-        """The highest first."""
+        """The compute roofs, the highest first."""
         return tuple(roof for roof in self.roofs if roof.kind == "compute")
 
     @property
     def memory_roofs(self) -> tuple[Roof, ...]:
-        """The fastest first."""
+        """The memory roofs, the fastest first."""
         return tuple(roof for roof in self.roofs if roof.kind == "memory")
 
     @property
@@ -252,7 +252,7 @@ class _Source:
     members: tuple[_Source, ...] = ()  # the rows that are folded into it; the row is then their mean
 
     def figure(self, name: str) -> float | None:
-        """None where it is not known, or kernels have no such figure."""
+        """Return a figure of the row; None if it is not known, or if kernels have no such figure."""
         if self.members and name in _ADDED_UP:
             values = [member.figure(name) for member in self.members]
             known = [value for value in values if value is not None]
@@ -266,7 +266,7 @@ class _Source:
 
     @property
     def operations(self) -> float | None:
-        """None where they are not known."""
+        """The operations of the row; None if they are not known."""
         flops, integers = self.figure("flops"), self.figure("int_ops")
         return flops if flops is None else max(flops, integers or 0)
 

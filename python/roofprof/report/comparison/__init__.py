@@ -85,7 +85,7 @@ class ComparedRow:
 
     @property
     def reason(self) -> str:
-        """Why its time was not tested; else ""."""
+        """The reason why its time was not tested; else ""."""
         return self.finding.reason
 
     @property

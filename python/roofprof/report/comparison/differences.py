@@ -40,7 +40,7 @@ class Difference:
 
 
 def differences(before: Report, after: Report) -> tuple[Difference, ...]:
-    """Machine, torch, threads, device, dtype, inputs, scope and roofs, in this order, where they differ."""
+    """Return the differences: machine, torch, threads, device, dtype, inputs, scope and roofs, in this order."""
     found = list(_environment(before, after))
     found += _facts(before, after)
     if roofs := _roofs(before, after):
@@ -125,7 +125,7 @@ def _facts(before: Report, after: Report) -> list[Difference]:
 
 
 def _roofs(before: Report, after: Report) -> Difference | None:
-    """Wasted time is held against the roofs: with other roofs it is another figure."""
+    """Return the difference of the roofs, by which wasted time is measured; None if they are the same."""
     first, second = _values(before.ceilings), _values(after.ceilings)
     if first == second:
         return None

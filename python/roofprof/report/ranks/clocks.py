@@ -56,7 +56,7 @@ def ask(store: Store, prefix: str, deadline: float) -> None:
 
 
 def tell(store: Store, prefix: str, deadline: float) -> _report.ClockOffset:
-    """On rank 0, for one that asks: its clock. Raises DistError where it stops asking."""
+    """Send rank 0's clock to a rank that asks, and return the offset. Raises DistError if the rank stops asking."""
     for turn in range(_ROUNDS):
         _get(store, f"{prefix}/ask/{turn}", deadline)
         store.set(f"{prefix}/tell/{turn}", str(time.monotonic_ns()))

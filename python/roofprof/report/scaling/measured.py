@@ -29,7 +29,7 @@ class Measured:
     spread: float | None  # (longest - shortest) / median of its steps or runs
     macs: float  # of all ranks
     flops: float
-    compute: tuple[float, ...] | None  # of each rank, inside ops that are no collectives
+    compute: tuple[float, ...] | None  # of each rank, inside ops other than collectives
     exposed: tuple[float, ...] | None  # of each rank: communication that no compute hides
     waiting: tuple[float, ...] | None  # of each rank: the part of it in which it waits for others
     lower_bound: float | None  # rank-seconds that those ops need by the roofs

@@ -44,7 +44,7 @@ class ScalingPoint:
     time: float = field(metadata=stored_as("time_ns", 1e9))  # the slowest rank's median
     spread: float | None  # (longest - shortest) / median of the times of that rank
     work: float  # of all ranks
-    intensity: float | None  # FLOPs per byte of ops that are no collectives
+    intensity: float | None  # FLOPs per byte of ops other than collectives
     speed_up: float  # throughput / that of the fewest ranks
     efficiency: float  # speed-up / ratio of the ranks
     loss: float = field(
@@ -175,8 +175,8 @@ def scaling(reports: Iterable[Report | str | Path]) -> Scaling:
 
     A report of a program of one process counts as one rank. Speed-up is throughput relative to the fewest ranks, with
     the work of all ranks for each second as throughput. ``docs/ranks.md`` says what the loss consists of. Raises
-    ValueError or OSError, naming the report, for what is no report, has no times, is of one of several ranks or of
-    another model, and for two of the same number of ranks. Raises TypeError for one path in place of a list.
+    ValueError or OSError, naming the report, if it cannot be read, has no times, is of one of several ranks or of
+    another model, or has the same number of ranks as another. Raises TypeError for one path in place of a list.
     """
     refuse_one_path(reports)
     reads = [read(report, position) for position, report in enumerate(reports)]
