@@ -23,8 +23,8 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-// What the work that gave a peak reaches where it goes on: the median over that time, and the medians of the clock and
-// the power meanwhile (0: not known).
+// The rate that the work behind a peak keeps up for `seconds`: the median, with the medians of the clock and the power
+// (0: not known).
 struct SustainedRate {
   double operations_per_second = 0;
   double seconds = 0;
@@ -148,7 +148,7 @@ struct CalibratedNumber {
   bool operator==(const CalibratedNumber&) const = default;
 };
 
-// How well the fitted numbers predict kernels that were held out of the fit.
+// The errors of predictions with the fitted numbers, for kernels that were held out of the fit.
 struct CalibratedClass {
   std::string name;                // of the class of ops
   std::int64_t kernels = 0;        // of different shapes that were measured
@@ -158,7 +158,7 @@ struct CalibratedClass {
   bool operator==(const CalibratedClass&) const = default;
 };
 
-// What measured kernels of the device say about its predictions.
+// The numbers of the prediction fitted to measured kernels of the device, and the errors that remain.
 struct Calibration {
   std::string source;  // what was measured, in words; "": the device was not calibrated
   std::vector<CalibratedNumber> numbers;

@@ -96,7 +96,7 @@ template <class Model>
 concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
 concept PackageLoader = std::is_same_v<Model, torch::inductor::AOTIModelPackageLoader>;
-// What a profiler takes by reference.
+// Models that a profiler takes by reference.
 template <class Model>
 concept Referred = PackageLoader<Model> || PlainModule<Model>;
 template <class Model>

@@ -67,7 +67,7 @@ enum class Speech : std::uint8_t { cpp, python, shell };
 
 namespace detail {
 
-// As EarlierCompiled.
+// The compiler warns where this option is set, as for EarlierCompiled.
 struct EarlierForShell {
   constexpr EarlierForShell() = default;
   [[deprecated("use speech = Speech::shell")]] constexpr EarlierForShell(bool set) : is_set(set) {}
@@ -107,7 +107,7 @@ class Report {
 
   [[nodiscard]] const std::vector<RooflineRow>& rows() const&;
   [[nodiscard]] std::vector<RooflineRow> rows() const&& { return std::as_const(*this).rows(); }
-  // By row: the index of its parent's row, which is before it; -1 of the model and of rows that stand at its level.
+  // Indexed by row: the index of its parent's row, which comes before it; -1 for the model and rows at its level.
   [[nodiscard]] const std::vector<std::int64_t>& parents() const&;
   [[nodiscard]] std::vector<std::int64_t> parents() const&& { return std::as_const(*this).parents(); }
   // The model, "(outside)" and "(optimizer)", all phases.
@@ -119,8 +119,8 @@ class Report {
   [[nodiscard]] RooflineRow row(std::string_view path) const&& { return std::as_const(*this).row(path); }
   // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
   [[nodiscard]] std::vector<Siblings> siblings() const;
-  // What wastes time and what to do about it, at most ten, what gains most first; empty if no rule clearly holds, and
-  // without times or roofs.
+  // Returns at most ten findings, each with what wastes time and what to do about it, largest gain first; empty if no
+  // rule clearly holds, and without times or roofs.
   [[nodiscard]] std::vector<Finding> findings() const;
   [[nodiscard, deprecated("use findings()")]] std::vector<Finding> advice() const { return findings(); }
   // Sums over ops; keys among "phase", "op", "module", "scope", "dtype", "shapes". A scope is the innermost region that
@@ -154,7 +154,7 @@ class Report {
   // Longest total first; empty where no device was traced.
   [[nodiscard]] const std::vector<KernelRow>& kernels() const&;
   [[nodiscard]] std::vector<KernelRow> kernels() const&& { return std::as_const(*this).kernels(); }
-  // What was alive when most memory was, the largest first; empty where it is not known.
+  // The memory that was alive at its peak, by category, module and phase, largest first; empty where it is not known.
   [[nodiscard]] const std::vector<MemoryRow>& memory_at_peak() const&;
   [[nodiscard]] std::vector<MemoryRow> memory_at_peak() const&& { return std::as_const(*this).memory_at_peak(); }
   // The memory over the ops that were counted, at most 1,024 moments; empty where it is not known.
@@ -208,7 +208,8 @@ class Report {
 
   // Throws std::invalid_argument for names that are not known and for options below 0.
   [[nodiscard]] std::string table(const TableOptions& options = {}) const;
-  // What ran, where, its total, the findings, what is not covered and how to see more, in at most 40 lines of ASCII.
+  // Returns at most 40 lines of ASCII: what ran and where, the total, the findings, what is not covered and how to see
+  // more.
   [[nodiscard]] std::string brief() const;
   // The heading, the findings, rows and the coverage as Markdown with tables that GitHub shows; 25 rows where no limit
   // is given. Throws as `table` does.
