@@ -59,7 +59,7 @@ struct PredictionOptions {
   // models bring them into that order themselves.
   bool channels_last = false;
   LaunchMode mode = LaunchMode::eager;
-  // Seconds in which the host launches an op in eager mode; empty: the default of docs/prediction.md.
+  // Seconds that the host takes to launch an op in eager mode; empty: the default of docs/prediction.md.
   std::optional<double> host_seconds = {};
   // The devices of one machine that share the work. What was counted is one rank's with ddp and fsdp, and the whole
   // model's with tp.

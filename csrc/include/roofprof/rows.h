@@ -73,12 +73,12 @@ struct Figures {
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
-  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began; of the total all of it
+  std::optional<std::int64_t> idle_ns;     // GPU: nothing ran until a launch of these began; for the total: all of it
   std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
-  // These count the leading operations: FLOPs, or integer operations where those are more.
+  // These count the leading operations: FLOPs, or integer operations where they are more.
   std::optional<double> intensity;           // operations per byte
   std::optional<double> attainable;          // operations per second under the roofs
   std::optional<double> achieved_flops;      // operations per second
@@ -92,7 +92,7 @@ struct Figures {
     [[deprecated("use lower_bound_time_ns")]] detail::EarlierName lower_bound_ns;
   };
   std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
-  // 0-100, by the bytes that hardware counters saw DRAM move, where percent_of_roof takes those that must move.
+  // 0-100, by the bytes that DRAM moved as hardware counters saw it; percent_of_roof takes the bytes that must move.
   std::optional<double> percent_of_roof_counted;
   union {
     std::optional<std::int64_t> wasted_time_ns = {};
@@ -112,7 +112,7 @@ struct Figures {
   std::optional<double> dram_read_ratio;       // of bytes read
   std::optional<double> dram_write_ratio;      // of bytes written: what a kernel left in the cache may be written later
   std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time of kernels
-  std::optional<std::int64_t> executed_flops;  // from hardware counters, where they were asked for
+  std::optional<std::int64_t> executed_flops;  // from hardware counters, on request
   std::optional<std::int64_t> kernel_count;
 
   bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
@@ -133,9 +133,9 @@ struct Figures {
   [[nodiscard]] detail::Nanoseconds lower_bound_time() const { return detail::duration_of(lower_bound_time_ns); }
   [[nodiscard]] detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
 
-  // The figure that has this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it was
-  // not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest, and
-  // for a figure that is not a number.
+  // Returns the figure with this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it
+  // was not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest,
+  // and for a figure that is not a number.
   [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
@@ -145,7 +145,7 @@ struct RooflineRow : Figures {
   std::string type;
   std::int64_t depth = 0;
   std::optional<std::int64_t> calls;  // empty where calls cannot be seen
-  // Distinct parameters of the subtree; not known of a trace that was read without its model.
+  // Distinct parameters of the subtree; not known for a trace that was read without its model.
   bool params_known = true;
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;
@@ -255,8 +255,8 @@ struct TokenPhase {
 // recomputed (Korthikanti et al. 2022, section 6).
 struct FlopsUtilization {
   double mfu = 0;            // 2 x MACs of forward and backward
-  double hfu = 0;            // and of forwards that the backward runs again
-  std::int64_t time_ns = 0;  // that both divide by
+  double hfu = 0;            // the same, with the forwards that the backward runs again
+  std::int64_t time_ns = 0;  // the time that both divide by
   std::string time_of;       // what that time is: "its wall time"
 };
 
@@ -280,7 +280,7 @@ struct Finding {
   std::int64_t gain_high_ns = 0;
   std::string basis;  // what the gain is known from: "lower bound", "fused bound", "other precision's roof"
   Confidence confidence = Confidence::medium;
-  std::string because;                     // why so sure
+  std::string because;                     // the reason for this confidence
   std::optional<std::string> try_it;       // code that tries it; empty: no short code does
   std::map<std::string, double> evidence;  // figures that call for it
   std::string reference;                   // where the rule is from
@@ -296,7 +296,7 @@ using Advice [[deprecated("use Finding")]] = Finding;
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
-  // The same by name; empty if the grouping lacks that key.
+  // The same values by name; empty if the grouping lacks that key.
   std::optional<std::string> phase;
   std::optional<std::string> op;
   std::optional<std::string> module;
@@ -356,7 +356,7 @@ struct KernelRow {
   std::optional<std::int64_t> l1_bytes;
   std::optional<std::int64_t> executed_flops;
   std::optional<double> dram_bandwidth;  // B/s
-  // Executed FLOPs where they were measured, else its op's where it is the op's only kernel; and these per byte.
+  // Executed FLOPs where they were measured, else those of its op if it is the op's only kernel; then rates by these.
   std::optional<std::int64_t> flops;
   std::optional<double> achieved_flops;  // operations per second
   std::optional<double> dram_intensity;
@@ -379,29 +379,30 @@ struct KernelRow {
     return std::chrono::duration<double, std::nano>(stddev_ns);
   }
 
-  // The figure of that name, with the rules of Figures::figure.
+  // Returns the figure of that name, with the rules of Figures::figure.
   [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
-// Storages that were alive when most memory was: of one category, module and phase (docs/memory.md).
+// The storages of one category, module and phase that were alive at the peak of memory (docs/memory.md).
 struct MemoryRow {
   std::string category = {};  // "parameters", "buffers", "inputs", "gradients", "optimizer state", "activations",
                               // "outputs", "temporaries" or "other"
-  std::string module = {};    // path: whose op allocated them; of parameters and buffers, whose they are
-  std::string phase = {};     // in which they were allocated; empty: they were there before
+  std::string module = {};    // path of the module whose op allocated them, or that owns them (parameters, buffers)
+  std::string phase = {};     // the phase of their allocation; empty: they were there before
   bool before = false;        // they were there before; the others add up to the total's peak_memory
   std::int64_t storages = 0;
   std::int64_t bytes = 0;
   double percent_of_all = 0;  // 0-100, of the bytes of all rows
 };
 
-// The most memory during equally many ops, from `first_op` on: bytes above those that were there before.
+// The most memory during a stretch of ops that begins with `first_op`: bytes above those that were there before. All
+// stretches have equally many ops.
 struct MemoryMoment {
   std::int64_t first_op = 0;
   std::int64_t bytes = 0;
   std::string module = {};  // path of the row that allocated then
   std::string phase = {};
-  bool is_peak = false;  // the most of all was during these ops
+  bool is_peak = false;  // true for the ops with the most of all
 };
 
 }  // namespace roofprof
