@@ -97,7 +97,7 @@ void add_cupti([[maybe_unused]] const Driver& driver, [[maybe_unused]] std::vect
 #endif
 }
 
-// Adds whether this build can measure on a GPU at all; shown on machines without one too, where it may have been built.
+// Adds a line that says if this build can measure on a GPU, also on machines without one, where it may have been built.
 void add_build(std::vector<Examined>& findings) {
 #ifndef ROOFPROF_WITHOUT_CUPTI
   findings.push_back({"this build", "has kernel times and counters of GPUs", ""});

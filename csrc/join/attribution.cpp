@@ -81,7 +81,7 @@ std::vector<Module> attributed(std::vector<Module> modules, const std::vector<Op
     const bool was_seen = seen[first_row_of(modules, id)];
     module.calls_visible = was_seen || sights[id] == CallSight::intercepted;
     if (was_seen || sights[id] != CallSight::custom) continue;
-    // Its own work stands in the nearest row above whose calls are seen, among that row's, but for what was known by
+    // The self work of the module counts in the nearest row above whose calls are seen, except what was known by
     // its parameters.
     auto above = module.parent;
     while (above >= 0 && calls[index_of(above)] == 0) above = modules[index_of(above)].parent;

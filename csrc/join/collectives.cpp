@@ -227,7 +227,7 @@ CollectiveData with_kernels_of_collectives(CollectiveData data, const std::vecto
   std::map<std::int64_t, std::int64_t> by_op;  // the collective of an op; -1: of several groups
   for (std::int64_t i = 0; i < std::ssize(data.collectives); ++i) {
     const auto& collective = data.collectives[static_cast<std::size_t>(i)];
-    if (collective.timed_calls > 0) {  // the host tells, whose time is none of rows with times of a device
+    if (collective.timed_calls > 0) {  // the host timed it, and rows with times of a device exclude the host's
       data.exposed_in.clear();
       return data;
     }

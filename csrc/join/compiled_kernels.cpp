@@ -40,7 +40,7 @@ std::map<KernelPlace, CallTimes> times_of_calls(const std::vector<Pass>& passes,
   std::map<KernelPlace, CallTimes> times;
   const auto add_call = [&](const GraphCall& call, std::size_t run) {
     const auto& kernels = graphs[static_cast<std::size_t>(call.graph)].kernels;
-    // Kernels run in the order of their code, on one thread. What has no range of its own is passed over.
+    // Kernels run in the order of their code, on one thread. Kernels without a range are skipped.
     auto from = kernels.begin();
     for (const auto& range : call.ranges) {
       const auto found =
@@ -179,7 +179,7 @@ class CompiledOps {
   std::map<Owner, std::size_t> at_;
 };
 
-// How a region's time is spent: the parts of its kernels, which add up to 1 together with that outside of them.
+// The division of a region's time: the parts of its kernels and the part outside of them add up to 1.
 struct Division {
   std::vector<double> kernels;
   std::vector<double> of_ns;  // the part that a nanosecond of each run is
@@ -187,8 +187,8 @@ struct Division {
   double moves = 0;           // the part that stands elsewhere in half of the runs
 };
 
-// A busy machine may hold up any kernel in any run, so each part is the median over the runs of that which it is of its
-// own run. `region_ns` has one figure for each run.
+// Returns each kernel's part of the region's time: the median of its parts of single runs, because a busy machine may
+// hold up any kernel in any run. `region_ns` has one figure for each run.
 Division divided(const std::vector<std::int64_t>& region_ns, const std::vector<const CallTimes*>& kernels) {
   Division division;
   std::vector<std::vector<double>> parts(kernels.size() + 1);  // the last one is outside of kernels
@@ -247,7 +247,7 @@ std::int64_t share_time(const Owner& caller, const Division& division, const std
   }
   region->op = kOutsideKernels;
   region->time_ns = rest_ns;
-  // `row` and `region` go when others are added. The backward of compiled autograd has no row of its own.
+  // Adding rows or ops invalidates `row` and `region`. The backward of compiled autograd has no separate row.
   const auto before = row == host.times.end() ? std::vector<std::int64_t>() : row->self_ns;
   const auto chosen_ns = before.empty() ? 0 : before[static_cast<std::size_t>(host.chosen)];
   CompiledOps compiled(host.ops);
@@ -511,7 +511,7 @@ class LaunchMatch {
     return at;
   }
 
-  // Calls with equal inputs launch the same kernels each. Empty: these are not so many equal parts.
+  // Returns `count` equal parts: calls with equal inputs launch the same kernels each. Empty: the parts are not equal.
   std::vector<Stretch> parts_of(const Stretch& all, std::size_t count) const {
     const auto launches = all.end - all.begin;
     if (launches % count != 0) return {};
@@ -554,7 +554,7 @@ std::map<Owner, RegionCode> code_by_region(const Pass& pass, const std::vector<C
   return regions;
 }
 
-// What each kernel launched in one run.
+// The launches of each kernel in one run.
 struct RunLaunches {
   std::map<KernelPlace, std::vector<std::int64_t>> ns;  // of each call
   std::map<KernelPlace, std::vector<std::size_t>> records;

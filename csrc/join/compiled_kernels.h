@@ -6,22 +6,22 @@
 
 namespace roofprof {
 
-// What was found of the kernels of compiled code.
+// Kernels of compiled code that were found, and notes about them.
 struct KernelsFound {
   std::vector<CompiledKernel> kernels;  // longest total first
   std::vector<Note> notes;
 };
 
 // Finds the kernels of each call of a graph, and moves the time of compiled regions in `host` to the modules whose
-// kernels took it: the part of a region's time that a kernel took in the median of its own runs is its part of the
-// region's time in each timed run. The time outside of kernels, and that of kernels of unknown modules, stays on the
-// region's row.
+// kernels took it: in each timed run, a kernel gets the part of the region's time that it took in the median of the
+// runs that time kernels. The time outside of kernels, and that of kernels of unknown modules, stays on the region's
+// row.
 KernelsFound move_to_modules(const RunRecord& observed, HostProfile& host);
 
-// The same on a device: finds the launches of each kernel in the timed runs themselves, generated ones by their names
-// and operators by the op that launched, in the order of the graph's code, and gives them `owners` of their own, which
-// their traces name from then on. In replays of CUDA graphs no operator runs: there the order alone tells them, where
-// it leaves no doubt. What is not found stays on the region's row. Does nothing where a run was not traced.
+// Does the same on a device: finds the launches of each kernel in the timed runs themselves, generated ones by their
+// names and operators by the op that launched, in the order of the graph's code, and adds `owners` for them alone,
+// which their traces name from then on. In replays of CUDA graphs no operator runs: there the order alone shows them,
+// where it leaves no doubt. What is not found stays on the region's row. Does nothing where a run was not traced.
 KernelsFound find_launches(RunRecord& observed, HostProfile& host, std::vector<LaunchOwner>& owners);
 
 }  // namespace roofprof

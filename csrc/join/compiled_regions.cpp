@@ -102,7 +102,7 @@ std::vector<ModuleTime> times_by_holder(std::vector<ModuleTime> times, const std
   return times;
 }
 
-// One op for all that the compiled code of each row did.
+// Returns one op for each row: everything that its compiled code did.
 std::vector<Pass::Op> region_ops(const Pass& timed, const std::map<Owner, std::int64_t>& calls,
                                  const std::set<ModuleId>& holders) {
   std::map<Owner, std::int64_t> op_times;
@@ -186,7 +186,7 @@ void put_counts(Pass& pass, ModuleId place, const std::vector<const PackageCalls
   for (const auto& clock : pass.clocks) {
     if (clock.owner.module == place) calls[clock.owner.region] += clock.calls;
   }
-  // Where the calls are of several kinds, it is not known which of them a region had: the first region gets all.
+  // The first region gets all calls of several kinds, because it is not known which region had which.
   if (packages.size() == 1) {
     for (const auto& [region, count] : calls) add_counts(pass, *packages.front()->counts, rows, region, count);
   } else if (!calls.empty()) {
@@ -196,7 +196,7 @@ void put_counts(Pass& pass, ModuleId place, const std::vector<const PackageCalls
   }
 }
 
-// So that the row of a module that may have run inside is a lower limit.
+// Returns an op without a cost: it makes the row of a module that may have run inside a lower limit.
 Pass::Op unknown_work(std::string_view op, ModuleId module, RegionId region) {
   Pass::Op unknown;
   unknown.op = op;

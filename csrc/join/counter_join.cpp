@@ -73,7 +73,7 @@ std::string difference(const Sequence& chosen, std::size_t i, const Sequence& ot
          shape_text(a.block) + " and of " + shape_text(b.block);
 }
 
-// Returns a misfit unless there are as many ranges as launches: ranges have no names, so only their number can show
+// Returns a misfit if the numbers of ranges and launches differ: ranges have no names, so only their number can show
 // that they fit.
 Misfit count_misfit(const std::map<std::uint64_t, CounterValues>& values, std::int64_t dropped,
                     const Sequence& chosen) {
@@ -88,7 +88,7 @@ Misfit count_misfit(const std::map<std::uint64_t, CounterValues>& values, std::i
   return misfit;
 }
 
-// The parts of two runs between what both began and ended with; where as many were launched, each differing pair.
+// Adds the parts of two runs between their common begin and end; if both launched the same number, each differing pair.
 void compare(const Sequence& chosen, const Sequence& other, Misfit& misfit) {
   const std::size_t count = chosen.kernels.size();
   const std::size_t other_count = other.kernels.size();

@@ -19,7 +19,8 @@ namespace roofprof {
 DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules,
                                std::int64_t observing_ns = 0);
 
-// The trace as of the pass: from its start, at which the trace runs already, to its end. Sets Pass::trace_start_ns.
+// Returns the trace from the start of the pass, when it is running already, to the end of the pass. Sets
+// Pass::trace_start_ns.
 DeviceTrace within_pass(DeviceTrace trace, Pass& pass);
 
 // Products of fp32 that a device computed in TF32, on its tensor cores.
@@ -28,9 +29,9 @@ DeviceTrace within_pass(DeviceTrace trace, Pass& pass);
 std::vector<std::string> set_tensor_float(std::vector<OpBucket>& ops, const std::vector<KernelBucket>& kernels);
 
 // Adds what devices did. The profile's modules, ops, runs and (clock's) times are there: traces[i] is that of
-// runs.total_ns[i]. Kernels come from the chosen run, module times from all; what the clock said becomes the host's
-// time. Counters of kernels are joined launch by launch with the chosen run, in launch order; where they do not fit,
-// the module is marked and a note names it. owners[0] stands for kNoLaunch. Idle time is that of the chosen run without
+// runs.total_ns[i]. Kernels come from the chosen run, module times from all; the clock's times become the host's.
+// Counters of kernels are joined launch by launch with the chosen run, in launch order; where they do not fit, the
+// module is marked and a note names it. owners[0] stands for kNoLaunch. Idle time is that of the chosen run without
 // `observing_ns` for each launch.
 // Throws std::invalid_argument where traces or owners do not fit the profile.
 Profile with_device(Profile data, const std::vector<const DeviceTrace*>& traces, const std::vector<LaunchOwner>& owners,

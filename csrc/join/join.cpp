@@ -34,8 +34,8 @@ void note_idle(const DeviceTimeline& timeline, std::vector<Note>& notes) {
   }
 }
 
-// Of a device whose passes were not traced: on the host, a clock does not measure it. Times of whole runs stay, as a
-// run ends when the device has finished.
+// Drops the times of modules and ops on a device whose passes were not traced: the host's clock does not measure them.
+// Times of whole runs stay, as a run ends when the device has finished.
 Profile without_times_of_parts(Profile data) {
   for (auto& time : data.times.make().modules) time.self_ns.clear();
   for (auto& bucket : data.counts.ops) bucket.time_ns.reset();
@@ -66,7 +66,7 @@ Profile with_traces(Profile data, const RunRecord& observed, const DeviceFacts& 
              std::move(named));
   }
   if (bare) device.timeline = at_bare_speed(device, runs.bare_ns);
-  // Of others it is said elsewhere.
+  // Imported traces, and times by a simulated clock or of another time, get their notes elsewhere.
   if (!data.origin.imported && facts.by_host_clock) note_idle(device.timeline, data.notes);
   const auto& chosen = observed.timed[static_cast<std::size_t>(runs.chosen)];
   auto& events = data.times.make().events;

@@ -36,7 +36,7 @@ class Calls {
         of_alone_(in_launch_order(alone)),
         ids_(alone.records.size(), kNoLaunch) {}
 
-  // Return whether the launches of the two are the same in that way; ids() has then their owners.
+  // Return true if the launches of the two are the same in that way; then ids() has their owners.
   bool fit_on_the_same_streams() {
     return fit(of_observed_, of_alone_,
                [](const KernelRecord& was, const KernelRecord& is) { return stream_of(was) == stream_of(is); });
@@ -57,7 +57,7 @@ class Calls {
     });
   }
 
-  // By the index of the record.
+  // Returns the launch ids, indexed by record.
   const std::vector<LaunchId>& ids() const { return ids_; }
 
  private:

@@ -29,7 +29,7 @@ struct ModuleReads {
   // (nothing: any).
   std::string op;
   std::vector<std::optional<Shape>> taken;
-  std::vector<Shape> of_call = {};  // the same sizes, with those of the inputs that are no parameters
+  std::vector<Shape> of_call = {};  // the same sizes, with those of inputs that are not parameters
 };
 
 // The model that was recorded, and the calls of one forward.

@@ -19,7 +19,7 @@ struct Capture {
   std::string name;  // of its file, for notes
   Trace trace;
   std::int64_t batch = 0;  // the number of tokens that its graphs are for; 0: not known
-  bool given = false;      // by the user, not found beside the trace
+  bool given = false;      // the user named it; else it was found next to the trace
 };
 
 // The name of a trace's own captures.
@@ -51,7 +51,7 @@ struct CapturedGraph {
   bool named = true;
 };
 
-// How a replay's records and a graph's launches go together.
+// The match of a replay's records and a graph's launches.
 struct Fit {
   std::vector<std::int32_t> launch_of;  // by record: index into launches, or kNone
   std::int64_t edits = 0;               // records and launches that match nothing

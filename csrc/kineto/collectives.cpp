@@ -50,7 +50,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOperato
     {"monitored_barrier", "c10d::monitored_barrier_"},
 }};
 
-// Returns the operator; empty for what is no collective ("wait", "coalesced").
+// Returns the operator; empty if the name is not a collective's ("wait", "coalesced").
 std::string_view operator_of(std::string_view name) {
   const auto* found = std::ranges::find(kOperators, name, &std::pair<std::string_view, std::string_view>::first);
   return found == kOperators.end() ? std::string_view{} : found->second;
@@ -215,7 +215,7 @@ void take_distributed_facts(std::string_view facts, Trace& trace) {
 
 observe::OpClass CollectiveCosts::class_of(const RecordedCall& call) {
   if (call.message == kNone && !collective_of(call.op)) return others_.class_of(call);
-  observe::OpClass known;  // it counts, even if nothing tells its bytes
+  observe::OpClass known;  // it counts, even if its bytes are not known
   known.kind = observe::OpKind::counted;
   return known;
 }
@@ -230,7 +230,7 @@ ops::Costed CollectiveCosts::cost_of(const RecordedCall& call) {
   auto cost = call.described ? others_.cost_of(call) : ops::Costed{};
   cost.failure.clear();
   const bool of_parts = kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
-  if (!kind || element == nullptr || (cost.costed && of_parts)) return cost;  // the arguments tell more
+  if (!kind || element == nullptr || (cost.costed && of_parts)) return cost;  // the arguments are more exact
   cost.work = work_of_message(*kind, message, element->bytes);
   cost.costed = true;
   cost.dtype = element->dtype;
@@ -276,7 +276,7 @@ void Collectives::find(Trace& trace, const HostTree& tree) {
     }
     return found;
   };
-  // What is known of each, the most reliable first: c10d's records, their backends' ranges, kernels.
+  // Each op's messages by source, the most reliable first: c10d's records, their backends' ranges, kernels.
   std::map<std::size_t, std::array<std::vector<std::int32_t>, 3>> told;
   for (std::size_t i = 0; i < trace.host.size(); ++i) {
     const auto& event = trace.host[i];
@@ -315,7 +315,7 @@ void Collectives::find(Trace& trace, const HostTree& tree) {
         called.message.uneven = called.message.uneven || more.uneven;
       }
       if (!knows_elements(called.message) && source == sources.begin() && !sources[1].empty()) {
-        const auto& range = trace.messages[at(sources[1].front())];  // older records tell no more than their name
+        const auto& range = trace.messages[at(sources[1].front())];  // older records have only a name
         if (sources[1].size() == 1) {
           called.message.in = range.in;
           called.message.out = range.out;

@@ -20,9 +20,10 @@ namespace roofprof::kineto {
 
 // ---- what the reader asks
 
-// Returns whether an event tells of a collective: c10d's record of it, or a range of its backend.
+// Returns true if an event describes a collective: c10d's record of it, or a range of its backend.
 bool is_message(HostKind kind, std::string_view name);
-// Returns what its arguments tell. `name` is the event's; a kernel's arguments name the collective themselves.
+// Returns the message in an event's arguments. `name` is the event's; a kernel's arguments name the collective
+// themselves.
 Message message_of(std::string_view name, std::string_view args);
 // Takes rank, number of ranks, backend and groups from "distributedInfo".
 void take_distributed_facts(std::string_view facts, Trace& trace);
@@ -48,7 +49,7 @@ class Collectives {
   // Takes the ranges of gloo, which last until the collective is done: the tree cuts them off at the end of the op
   // around them. To be called before host_tree().
   void see_ranges(const Trace& trace);
-  // Finds the ops that are collectives, and gives each the call that its message tells.
+  // Finds the ops that are collectives, and gives each the call that its message describes.
   void find(Trace& trace, const HostTree& tree);
   // Takes the kernels that compute, also those that are in no row: what they hide is not exposed.
   void see_kernels(const DeviceTrace& device);
@@ -58,7 +59,7 @@ class Collectives {
   // `bucket_of_event`: the index in `ops` of each event that counts.
   PassCollectives of_pass(const Trace& trace, const CountedOps& counted,
                           const std::vector<std::int32_t>& bucket_of_event, const std::vector<Pass::Op>& ops);
-  // Of what the trace does not tell of them; after of_pass().
+  // Returns notes on what the trace lacks about collectives. Call it after of_pass().
   std::vector<Note> notes() const;
 
  private:

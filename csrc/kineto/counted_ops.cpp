@@ -209,7 +209,7 @@ std::vector<std::string> fused_ops(std::string_view kernel, CallCosts& known) {
   if (last == text.npos) return {};  // a number alone
   if (text[last] == '_') text = text.substr(0, last);
   if (text.empty()) return {};
-  // From each place on that a name may begin at: the length of the first name; npos: the rest cannot be read.
+  // Indexed by where a name may begin: the length of the name there; npos: the text from there on cannot be read.
   std::vector<std::size_t> length(text.size() + 2, text.npos);
   length[text.size() + 1] = 0;
   for (std::size_t from = text.size(); from-- > 0;) {

@@ -1,6 +1,6 @@
 #pragma once
-// Which of a trace's ops count, by today's counting rule (observe/rule), and what ran inside what on the host's
-// threads.
+// Decides which of a trace's ops count, by today's counting rule (observe/rule), and finds what ran inside what on the
+// host's threads.
 
 #include <cstdint>
 #include <string>
@@ -45,12 +45,12 @@ class CallCosts {
 };
 
 // Returns the operators in a kernel that Inductor generated, which its name lists one behind the other:
-// "triton_poi_fused_add_relu_5". Of several ways to read it the one with the longest names first. What is no operator
-// of `known` stays one text. Empty: it is no such name.
+// "triton_poi_fused_add_relu_5". Where names can be read in several ways, the longest come first. Text that is not
+// made of operators of `known` stays whole. Returns nothing for other names.
 std::vector<std::string> fused_ops(std::string_view kernel, CallCosts& known);
 
 struct CountedOps {
-  // The index of the op whose work each event is: the event itself or one around it; kNone: nobody's.
+  // Indexed by event: the index of the op whose work it is, itself or one around it; kNone: no op's.
   std::vector<std::int32_t> owners;
   // The cost of each call if an op with that call counts; else `costed` is false.
   std::vector<ops::Costed> costs;

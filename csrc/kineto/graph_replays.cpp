@@ -63,7 +63,7 @@ class Replays {
     std::int32_t graph = kNone;
     std::map<std::int32_t, Fit>* fits = nullptr;  // by graph, of all replays with the same symbols
   };
-  // What is added to the trace for each replay of a graph. Places in `events` are relative.
+  // Events that each replay of a graph adds to the trace. Places in `events` are relative.
   struct Addition {
     std::vector<HostEvent> events;
     std::vector<std::int32_t> parents;  // kNone: what is around the launch
@@ -213,7 +213,7 @@ class Replays {
   }
 
   // Chooses a graph for each replay: pieces are replayed in the order in which they were captured. Where the first
-  // replays could be several pieces, the first one that can be only one of them tells.
+  // replays fit several pieces, the first replay that fits only one of them decides.
   void choose() {
     const auto next = [&](const Replay& replay, std::int32_t from, int step) {
       const auto count = static_cast<std::int32_t>(graphs().size());
@@ -367,7 +367,7 @@ class Replays {
   // Puts behind each launch of a graph what its replay runs.
   void splice() {
     std::map<std::int32_t, Addition> additions;  // by graph
-    // Numbers of captured launches: above all of the trace's, of which those below zero are no one's.
+    // Captured launches get numbers above all of the trace's. Negative ones belong to no launch and do not count here.
     std::uint64_t correlation = 0;
     const auto take = [&](std::uint64_t known) {
       if (known <= std::uint64_t{std::numeric_limits<std::int64_t>::max()}) correlation = std::max(correlation, known);
@@ -442,7 +442,7 @@ class Replays {
     tree_ = std::move(tree);
   }
 
-  // ---- what is said
+  // ---- notes
 
   struct Sum {
     std::int64_t count = 0;

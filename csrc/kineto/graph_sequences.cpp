@@ -32,7 +32,7 @@ std::vector<std::int32_t> in_common(const Sequence& a, const Sequence& b) {
   const auto place = [](int index) { return static_cast<std::size_t>(index); };
   const auto same = [&](int row, int column) { return a[front + place(row)] == b[front + place(column)]; };
   const int most = std::min(rows + columns, kMostEdits);
-  // By number of edits: the row that is reached on each diagonal from -edits on.
+  // Indexed by number of edits: the rows reached on the diagonals, from -edits on.
   std::vector<std::vector<int>> furthest;
   const auto reached = [&](int edits, int diagonal) { return furthest[place(edits)][place(diagonal + edits)]; };
   const auto goes_down = [&](int edits, int diagonal) {  // one more item of `b`, else one more of `a`

@@ -54,8 +54,8 @@ bool read_sums(Text& text, Requests& requests) {
          text.number(requests.pairs) && text.skip(")");
 }
 
-// "2(32)"; an older form has a second number, of which nobody says whether it sums queries x queries or queries x keys:
-// "1(888_788544)".
+// "2(32)"; an older form has a second number. It is not documented whether this sums queries x queries or queries x
+// keys: "1(888_788544)".
 bool read_tokens(Text& text, Requests& requests) {
   if (!text.number(requests.count) || !text.skip("(") || !text.number(requests.queries)) return false;
   if (text.skip("_") && !text.number(requests.least_pairs)) return false;

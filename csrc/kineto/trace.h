@@ -26,7 +26,7 @@ struct RecordedCall {
   std::string types;             // "Input type", C++'s names: "float", "c10::BFloat16", "Scalar", "TensorList"
   std::string strides;           // "Input Strides"; empty in older traces
   std::string scalars;           // "Concrete Inputs"; empty in older traces
-  std::string list_type;         // of the tensors in lists, which traces do not say; empty: nothing tells it
+  std::string list_type;         // type of the tensors in lists, which traces lack; empty: not known
   std::int32_t message = kNone;  // of a collective: index into Trace::messages
   bool triton = false;           // no operator, but a kernel of Triton's, by its own name
   std::string code = {};         // of such a kernel: the file that it was generated in
@@ -34,7 +34,7 @@ struct RecordedCall {
   std::vector<std::pair<std::string, std::int64_t>> facts = {};
 };
 
-// What c10d recorded of a collective (record_param_comms), or a range of its backends ("nccl:all_reduce").
+// A collective as c10d recorded it (record_param_comms), or as a range of its backend names it ("nccl:all_reduce").
 struct Message {
   std::string name;             // "allreduce", "_allgather_base", "wait"
   std::string dtype;            // "BFloat16", or C++'s name: "c10::BFloat16"

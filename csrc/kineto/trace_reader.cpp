@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLongestValue = std::size_t{64} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-// The bytes at the begin of another file that tell what it is: those of a tar archive come last.
+// The number of first bytes that show the kind of any other file: a tar archive's come last.
 constexpr std::size_t kToldByBytes = 264;
 constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
@@ -172,7 +172,7 @@ struct OtherFile {
 
 using std::literals::operator""sv;
 
-// What else is given as a trace, by its first bytes.
+// Files that users give as traces although they are something else, by their first bytes.
 constexpr std::array kOtherFiles = {
     OtherFile{"PK\x03\x04"sv, "a zip archive, not the JSON of a trace: unpack it first"sv},
     OtherFile{"7z\xBC\xAF\x27\x1C"sv, "a 7z archive: unpack it first"sv},
@@ -469,7 +469,7 @@ void TraceReader::take_event(std::string_view text) {
       args = members.value();
   }
   if (phase != "X") return;
-  // What EventList.export_chrome_trace writes (prof.events(), the profilers of torch.autograd) has no categories.
+  // Events that EventList.export_chrome_trace writes (prof.events(), torch.autograd's profilers) have no categories.
   const bool of_event_list = category.empty() && unquoted(pid) == "CPU functions";
   const auto kind = of_event_list ? Category::op : category_of(category);
   if (kind == Category::other) return;

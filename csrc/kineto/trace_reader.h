@@ -65,7 +65,7 @@ class TraceReader {
   bool of_torch_ = false;     // an event of a kind that torch.profiler writes
   std::string key_;
   std::string rest_;  // the end of what was fed, which is not yet a whole value
-  // How far rest_ was scanned, and what is open at that point.
+  // The state of the scan of rest_: the bytes scanned, the open brackets, and true inside a string.
   std::size_t looked_ = 0;
   std::size_t depth_ = 0;
   bool in_string_ = false;

@@ -416,7 +416,7 @@ class Import {
     }
   }
 
-  // Says what of generated kernels a trace tells.
+  // Notes what the trace has about generated kernels.
   void note_generated() {
     std::set<std::string_view> kernels;
     for (const auto& op : pass_.ops) {
@@ -494,8 +494,8 @@ class Import {
     }
   }
 
-  // What the host ran for most of the time before the first launch began: the innermost frame of Python's stacks.
-  // Empty: stacks do not tell.
+  // Returns the innermost Python frame that the host was in for most of the time before the first launch; empty if
+  // the stacks do not show one.
   std::string ran_before_launches() const {
     constexpr double kMost = 0.6;
     auto first_ns = window_.end_ns;
@@ -596,7 +596,7 @@ class Import {
   std::int64_t undescribed_ = 0;
   std::map<std::pair<OpKey, std::string>, LaunchId> launch_ids_;
   std::vector<LaunchKey> launches_;
-  std::map<std::string, std::string> assumed_;  // operators, and arguments of theirs that the trace does not have
+  std::map<std::string, std::string> assumed_;  // by operator: arguments that the trace lacks
   std::vector<Note> notes_;
 };
 

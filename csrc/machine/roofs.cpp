@@ -108,7 +108,7 @@ std::int64_t usable_cpus() {
 // Everything that measured roofs depend on and that can change without anyone measuring again.
 Environment key_of(const std::string& device, const RoofSource& source) {
   Environment key = {
-      // Machines of a cloud or a cluster share names and home folders: the processor tells them apart.
+      // Machines of a cloud or a cluster share names and home folders: the processor distinguishes them.
       {"host", host_name()},
       {"processor", cpu_model()},
       {"device", device},

@@ -68,7 +68,7 @@ Shape tokens_first(const OpCall& call, std::string_view longest_queries, std::st
 
 std::int64_t seen_scores(const Shape& shape, Causal causal) {
   if (causal == Causal::no || shape.sequence == 0) return shape.scores();
-  // From the first key on, each key is seen by the queries after it: the same, with both exchanged.
+  // Causal::from_first: the queries after a key see it, so keys and queries change places.
   const std::int64_t pairs = causal == Causal::from_first ? causal_pairs(shape.keys, shape.sequence)
                                                           : causal_pairs(shape.sequence, shape.keys);
   return product({shape.heads, product({pairs, shape.queries}) / shape.sequence});

@@ -88,7 +88,7 @@ constexpr OpCost kCommunicationCosts[] = {
     {"fsdp::chunk_cat_mixed_dtype", no_operations, 0, overwriting_bytes, "", "copied together"},
     {"fsdp::copy_", no_operations, 0, overwriting_bytes, "", "data read, tensor written"},
     {"fsdp::record_grad_output_stream", no_operations, 0, no_bytes, "", "a note to the allocator"},
-    // In symmetric memory, by kernels that read and write the other ranks' directly.
+    // Symmetric memory: kernels that read and write the other ranks' memory directly.
     {"symm_mem::multimem_all_reduce_", no_operations, 0, exchanged_bytes, "", "read and written"},
     {"symm_mem::two_shot_all_reduce_", no_operations, 0, exchanged_bytes, "", "read and written"},
     {"symm_mem::one_shot_all_reduce", no_operations, 0, exchanged_bytes, "", "input read, result written"},

@@ -40,8 +40,8 @@ void add_per_element(const OpCall& call, std::int64_t weight, const Argument* ar
   add_operations(work, saturating_multiply(weight, elements(argument->tensors)), call.compute_dtype());
 }
 
-// Overloads of out= forms have many names (out, Tensor_out, grad_input, values, ...). What tells them from in-place
-// forms is that the operator's name has no trailing "_" and still a written argument is returned.
+// Overloads of out= forms have many names (out, Tensor_out, grad_input, values, ...). They differ from in-place forms
+// in that the operator's name has no trailing "_" and a written argument is returned all the same.
 bool is_out_form(const OpCall& call) {
   if (call.overload == "out" || call.overload.ends_with("_out")) return true;
   if (call.name.ends_with('_')) return false;
@@ -159,7 +159,7 @@ void read(Work& work, std::span<const TensorDesc> tensors) {
   }
 }
 
-// An out= tensor may be given with any size: what came back tells how much was written. These are the last of the
+// An out= tensor may be given with any size: the results show how much was written. Such tensors are the last of the
 // written arguments; others (running statistics) come before them.
 void write_results(const OpCall& call, Work& work) {
   const bool out_form = is_out_form(call);

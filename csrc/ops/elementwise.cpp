@@ -70,7 +70,7 @@ void multivariate_log_gamma(const OpCall& call, std::int64_t weight, Work& work)
   per_output(call, saturating_multiply(weight, call.integer("p", 1)) + 1, work);
 }
 
-// One comparison for each bound that is given, as a number or as a tensor.
+// Counts one comparison for each bound that is given, as a number or as a tensor.
 void clamp(const OpCall& call, std::int64_t weight, Work& work) {
   std::int64_t bounds = 0;
   for (const char* bound : {"min", "max"}) {

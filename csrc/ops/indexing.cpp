@@ -84,8 +84,8 @@ void embedding_renorm_bytes(const OpCall& call, Work& work) {
 
 // ---- scattering
 
-// Elements of self that are touched: one for every update or, where one value stands for all, for every index. The src
-// of a scatter may hold more than is used: there the indices tell.
+// Returns the elements of self that are touched: one for every update or, where one value is used for all, for every
+// index. The src of a scatter may hold more than is used: there the indices count.
 std::int64_t updates(const OpCall& call) {
   if (call.find_tensor("src") != nullptr) return call.tensor("index").numel();
   std::int64_t count = 0;
@@ -177,8 +177,8 @@ std::vector<std::int64_t> broadcast_sizes(const std::vector<TensorDesc>& indices
   return sizes;
 }
 
-// Returns how many elements masks let through at most: as many as there are values; where one value stands
-// for all, as many as the smallest mask has.
+// Returns how many elements masks let through at most: the number of values or, where one value is used for all, the
+// number of the smallest mask's elements.
 std::int64_t let_through(const std::vector<TensorDesc>& indices, const TensorDesc& values, std::size_t dims_behind) {
   const auto last = static_cast<int>(dims_behind) + 1;
   if (values.dim() >= last && values.size(-last) != 1) return values.size(-last);

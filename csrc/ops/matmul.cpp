@@ -83,13 +83,13 @@ void addr(const OpCall& call, std::int64_t /*weight*/, Work& work) {
   add_elementwise(work, 1 + blend_operations(call), call.result().numel(), call.tensor("vec1"));
 }
 
-// How much of the dimension that is split into groups they cover: elements beyond the last offset are ignored. Where
-// the offsets cannot be read, or all operands are batches, the groups cover all of it.
+// The part of the split dimension that the groups cover: elements beyond the last offset are ignored. Where the offsets
+// cannot be read, or all operands are batches, the groups cover all of it.
 struct Covered {
   std::int64_t part = 1;
   std::int64_t whole = 1;
 
-  // Of the elements of a tensor that has the dimension.
+  // Returns how many elements are covered of a tensor that has the dimension.
   std::int64_t of(std::int64_t elements) const {
     return part == whole ? elements : saturating_multiply(elements, part) / whole;
   }
@@ -104,7 +104,7 @@ Covered covered_by_groups(const OpCall& call) {
   return {std::clamp(call.integer("offs[-1]", whole), std::int64_t{0}, whole), whole};
 }
 
-// Only where both operands are 2-d is the contraction itself split over the groups.
+// Returns true if the groups split the contraction itself: only where both operands are 2-d.
 bool splits_contraction(const OpCall& call) { return call.tensor("self").dim() == 2 && call.tensor("mat2").dim() == 2; }
 
 void grouped_mm(const OpCall& call, std::int64_t extra_per_output, Work& work) {

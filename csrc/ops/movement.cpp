@@ -7,7 +7,7 @@ namespace roofprof::ops {
 
 namespace {
 
-// Tensor arguments tell a shape or a dtype at most: ones_like, fill_, uniform_.
+// Tensor arguments give only a shape or a dtype: ones_like, fill_, uniform_.
 void written_only(const OpCall& call, Work& work) { write_results(call, work); }
 
 // copy(self, src): self is the destination.
@@ -16,7 +16,7 @@ void copied_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// Gradients of padding read the gradient; the input tells its shape only.
+// Gradients of padding read the gradient; the input gives only its shape.
 void gradient_bytes(const OpCall& call, Work& work) {
   read(work, &call.tensor("grad_output"));
   write_results(call, work);

@@ -60,7 +60,7 @@ OpCall on_component(const OpCall& call, std::size_t component) {
 
 // ---- CountBytes
 
-// The template tells sizes and layout only.
+// The template gives only sizes and layout.
 void without_template_bytes(const OpCall& call, Work& work) {
   read(work, &call.tensor(std::size_t{0}));
   write_results(call, work);

@@ -140,7 +140,7 @@ void half_bytes(const OpCall& call, Work& work) {
   work.read_bytes -= product({weight.numel(), weight.item_bytes - kHalf});
 }
 
-// One byte a weight, which no argument shows.
+// Adds one byte for each weight, which no argument shows.
 template <std::int64_t gates>
 void recurrent_bytes(const OpCall& call, Work& work) {
   compulsory_bytes(call, work);

@@ -18,7 +18,7 @@ namespace {
 struct Kind {
   std::int64_t gates;
   std::int64_t forward;   // operations per hidden unit and step, without biases
-  std::int64_t backward;  // the same of the gradient
+  std::int64_t backward;  // the same for the gradient
 };
 
 // Ordered as the `mode` of cuDNN and oneDNN, which is also a line's weight.

@@ -31,7 +31,7 @@ Lines lines_of_all_families() {
   return lines;
 }
 
-// The lines that stand for what a trait says.
+// Returns the line that a trait stands for.
 const OpCost* line_of(Trait trait) {
   static constexpr OpCost kView{"view", no_operations, 0, no_bytes, "", "free", ""};
   static constexpr OpCost kViewCopy{"view_copy", no_operations, 0, part_copied_bytes, "", "what is viewed is copied",
@@ -118,7 +118,7 @@ std::span<const Family> families() {
 
 const OpCost* find_cost(std::string_view op, std::string_view overload) {
   static const Lines kLines = lines_of_all_families();
-  // A line stands for the in-place form too, but one of the form's own is nearer.
+  // A line holds for the in-place form too, unless that form has a separate line.
   for (const bool in_place : {false, true}) {
     if (in_place) {
       if (!op.ends_with('_')) break;

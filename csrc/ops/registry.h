@@ -48,14 +48,14 @@ struct OpCost {
   std::string_view source = "";   // where the formula comes from, when it is not plain arithmetic
   // A cost of the user's (OpCosts): it counts instead of what stands above, and may read all scalars.
   const OpCosts::Function* own = nullptr;
-  // Of operators that torch may not have: the names of their arguments in order, as far as they are read, for traces,
-  // which have no names. Marks behind a name: '!' is written, '&' read and written, '-' not counted.
+  // Names of the arguments in order, as far as they are read, for operators that torch may not have: traces have no
+  // names. Marks behind a name: '!' is written, '&' read and written, '-' not counted.
   std::string_view arguments = "";
 };
 
 // Returns whether the declared names of scalar arguments, comma-separated, or "*" for all, hold this one.
 bool lists_scalar(std::string_view declared, std::string_view name);
-// What follows the name of a tensor there whose last value is read.
+// The suffix of a tensor's name in that list, if the tensor's last value is read.
 inline constexpr std::string_view kLastValue = "[-1]";
 
 // ---- lookup

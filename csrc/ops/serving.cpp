@@ -218,7 +218,7 @@ struct Step {
   bool exact = false;
 };
 
-// Without the step's sums, each query attends to itself at the least.
+// Returns the step's sums. Where they are not known, each query attends to itself at the least.
 Step step_of(const OpCall& call, std::int64_t queries) {
   const auto pairs = call.integer("step_pairs", -1);
   if (pairs < 0) return {queries, queries, queries, false};
@@ -579,7 +579,7 @@ void triton_bytes(const OpCall& call, Work& work) {
   }
   work.lower_limit = true;
   if (pointers.empty()) return;
-  std::int64_t turns = 0;  // of the loops: the product of the last sizes that a pointer has as many elements as
+  std::int64_t turns = 0;  // of the loops: the largest product of last sizes that equals a pointer's elements
   std::int64_t all = 1;
   constexpr std::size_t kMostLoops = 3;
   for (std::size_t i = 0; i < std::min(sizes.size(), kMostLoops); ++i) {
@@ -599,8 +599,8 @@ void triton_bytes(const OpCall& call, Work& work) {
     if (elements > turns && !known) return std::int64_t{0};
     return product({reads_all ? elements : std::min(elements, turns), pointer.item_bytes});
   };
-  // What an element-wise kernel writes has an element for each turn. Where the last pointer has fewer, the first one is
-  // updated in place.
+  // An element-wise kernel writes an element for each turn. If the last pointer has fewer, the kernel updates the first
+  // one in place.
   const bool in_place = known && call.name.starts_with("triton_poi_") && !looks_up && last.held_numel() < turns &&
                         first.held_numel() == turns;
   for (const auto* pointer : pointers) {

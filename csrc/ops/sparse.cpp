@@ -110,7 +110,7 @@ void mask_bytes(const OpCall& call, Work& work) {
   write_results(call, work);
 }
 
-// self tells the format only.
+// self gives only the format.
 void softmax_backward_bytes(const OpCall& call, Work& work) {
   read(work, call.find_tensor("grad_output"));
   read(work, call.find_tensor("output"));

@@ -1,5 +1,6 @@
 #pragma once
-// Which calls a backward pass followed: autograd numbers its nodes as they are made, and runs them by these numbers.
+// Finds the calls that a backward pass followed: autograd numbers its nodes as they are made, and runs them by these
+// numbers.
 
 #include <cstdint>
 #include <deque>

@@ -18,7 +18,7 @@ namespace py = pybind11;
 namespace roofprof::python {
 namespace {
 
-// As signatures name them.
+// Types with the names that signatures show: torch.Size and torch.dtype.
 struct TorchSize : py::object {
   using py::object::object;
   explicit TorchSize(py::object size) : py::object(std::move(size)) {}

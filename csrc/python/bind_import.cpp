@@ -32,7 +32,7 @@ namespace {
 // The path of a module, and the index of the call around it.
 using Call = std::pair<std::string, std::int32_t>;
 
-// Maps a module's path to the sizes of its own parameters, and to whether a call reads all of them.
+// Maps a module's path to the sizes of its direct parameters, and to true if a call reads all of them.
 using Parameters = std::map<std::string, std::pair<std::vector<Shape>, bool>>;
 
 // Returns the sizes that a call takes, without those of the inputs that are not parameters; these come first.
@@ -81,7 +81,7 @@ std::unordered_map<ModuleId, kineto::ModuleReads> reads_of(const Profile& counte
   return reads;
 }
 
-// The name of a capture's file, its trace, its batch size (0: not known), and whether the user gave it.
+// The name of a capture's file, its trace, its batch size (0: not known), and true if the user gave it.
 using ReadCapture = std::tuple<std::string, kineto::TraceReader*, std::int64_t, bool>;
 
 std::vector<kineto::Capture> captures_of(const std::vector<ReadCapture>& read) {

@@ -80,12 +80,12 @@ Sizes sizes_of(const c10::IValue& weight) {
   return sizes;
 }
 
-// Elements and bytes of an element of each tensor in a packed weight; empty for any other object.
+// Returns the elements, and the bytes of one, of each tensor in a packed weight; empty for any other object.
 Sizes packed_sizes(const torch::jit::Object& object) {
   return observe::is_packed_weight(*object.type()) ? sizes_of(object._ivalue()) : Sizes{};
 }
 
-// The same of all that a ScriptModule holds, by what tells one from another.
+// Returns the sizes of all packed weights that a ScriptModule holds, by their identity.
 std::map<std::uint64_t, Sizes> packed_in_script(const torch::jit::Module& module) {
   std::map<std::uint64_t, Sizes> sizes;
   for (const auto& weight : observe::packed_weights(module)) {

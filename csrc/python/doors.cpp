@@ -19,7 +19,7 @@ thread_local const PyObject* announced_module = nullptr;
 std::vector<const Doors*> open_doors;  // guarded by the GIL, as all that follows
 PyObject* caller_at_doors = nullptr;   // makes the reported calls: owned; null: nobody else wants to know of them
 
-// The callable that stands in a class.
+// The callable that replaces a function of a class.
 struct Door {
   PyObject ob_base;
   vectorcallfunc vectorcall;
@@ -44,7 +44,7 @@ bool is_innermost(const PyObject* module) {
 class ReportedCall {
  public:
   ReportedCall(PyObject* module, bool is_forward) : module_(module), is_forward_(is_forward) {
-    // By index: to enter may run Python code, and doors may open and close meanwhile.
+    // The loop uses an index, because entering may run Python code, which may open and close doors.
     // NOLINTNEXTLINE(modernize-loop-convert)
     for (std::size_t i = 0; i < open_doors.size(); ++i) {
       if (open_doors[i]->is_held()) continue;
@@ -126,7 +126,7 @@ PyObject* bind_door(PyObject* self, PyObject* object, PyObject* /*type*/) {
   return self;
 }
 
-// What the door has of its own. All other attributes are the function's, __class__ too.
+// Returns an attribute: the door's for the three names here, else the function's, __class__ too.
 PyObject* attribute_of_door(PyObject* self, PyObject* name) {
   for (const char* own : {"__call__", "__get__", "__reduce_ex__"}) {
     if (PyUnicode_CompareWithASCIIString(name, own) == 0) return PyObject_GenericGetAttr(self, name);

@@ -12,8 +12,8 @@ namespace roofprof::python {
 
 class ModuleHooks;
 
-// Where a class defines what is called: the class, the attribute's name ("forward" or "__call__"), and whether it is
-// the forward, by whichever name.
+// The place of a function in a class: the class, the attribute's name ("forward" or "__call__"), and true if it is the
+// forward, by whichever name.
 struct DoorPlace {
   pybind11::object type;
   pybind11::str name;
@@ -34,7 +34,7 @@ class Doors {
   // Makes the doors report to `owner`, a ModuleHooks. Throws what Python raises, and leaves none open then.
   void open(const pybind11::object& owner);
   void close();
-  // Lets calls through unreported until as many release().
+  // Lets calls through unreported until each hold() has its release().
   void hold() { ++held_; }
   void release() { --held_; }
 

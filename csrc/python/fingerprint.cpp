@@ -109,7 +109,7 @@ void Fingerprint::add_tensor(PyObject* object) {
                      static_cast<std::uint64_t>(device.type()) << 16 |
                      static_cast<std::uint64_t>(static_cast<std::uint8_t>(device.index())) << 8 |
                      static_cast<std::uint64_t>(tensor.requires_grad()));
-  } catch (const std::exception&) {  // a subclass may refuse to tell its sizes
+  } catch (const std::exception&) {  // a subclass may refuse to give its sizes
     complete_ = false;
   }
 }

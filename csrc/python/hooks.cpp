@@ -36,12 +36,12 @@ bool is_finalizing() {
 #endif
 }
 
-// Python says so only where it refuses to set a handler; there is no signal 0.
+// Returns true on the main thread. Python shows it only by how it refuses to set a handler: signal 0 does not exist.
 bool on_main_thread(const py::object& signal, const py::object& handler) {
   const auto set = py::reinterpret_steal<py::object>(PyObject_CallFunction(signal.ptr(), "iO", 0, handler.ptr()));
   if (set) return false;
   const py::error_already_set error;
-  // Not by what(): Python's str() runs the handlers of signals that have come, and what they raise would be dropped.
+  // what() would call Python's str(), which runs the handlers of pending signals and drops what they raise.
   const auto words = error.value().attr("args").cast<py::tuple>();
   if (words.empty() || !py::isinstance<py::str>(words[0])) return false;
   return words[0].cast<std::string>().find("out of range") != std::string::npos;
@@ -49,7 +49,7 @@ bool on_main_thread(const py::object& signal, const py::object& handler) {
 
 }  // namespace
 
-// Python calls this at its next step. To make Python believe that the signal comes now would tell event loops twice.
+// Called by Python at its next step. Raising the signal again instead would notify event loops twice.
 int SignalsHeld::Waiting::come(void* waiting) {
   std::unique_ptr<Waiting> it(static_cast<Waiting*>(waiting));
   if (held) {
@@ -128,7 +128,7 @@ SignalsHeld::~SignalsHeld() {
   for (auto* waiting : std::exchange(Waiting::meanwhile(), {})) raised_.push_back(waiting);
   for (auto* waiting : raised_) {
     if (Py_AddPendingCall(&Waiting::come, waiting) == 0 || Waiting::come(waiting) == 0) continue;
-    PyErr_WriteUnraisable(signal_.ptr());  // so many wait that there is no room
+    PyErr_WriteUnraisable(signal_.ptr());  // too many calls are waiting already
   }
 }
 

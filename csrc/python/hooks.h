@@ -79,12 +79,12 @@ class Uninterrupted {
   pybind11::object inner_;
 };
 
-// Asks Python about each call of a torch.nn module from outside of all others whether it matters. If it does, the calls
-// inside it are not asked about, and Python learns when it ends. Python's part runs with torch's compiler switched off,
-// which would compile it, too.
+// Asks Python if a call of a torch.nn module matters, for each call outside of all others. If it does, the calls inside
+// it are not asked about, and Python learns when it ends. torch's compiler is off while Python's part runs, as it would
+// compile that, too.
 class OuterCalls {
  public:
-  // `begin(module, arguments)` returns whether the call matters; `end(module)` is called after a call that does.
+  // `begin(module, arguments)` returns true if the call matters; `end(module)` is called after a call that does.
   OuterCalls(pybind11::object begin, pybind11::object end);
 
   // Returns false with Python's error set where `begin` raised. Hooks that `begin` registered are called for this call

@@ -263,7 +263,7 @@ bool ModuleHooks::is_in_others_call() const {
   const auto thread = at::RecordFunction::currentThreadId();
   const auto call = others_calls_.lower_bound({thread, nullptr});
   if (others_pass_ == session_->pass() && call != others_calls_.end() && call->first == thread) return true;
-  // It may have begun before the pass, or without a hook (model.forward).
+  // The call may have begun before the pass, or without a hook (model.forward).
   return runs_any_of(tree_->forwards);
 }
 

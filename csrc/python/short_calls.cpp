@@ -61,7 +61,7 @@ struct TorchsCall {
   ternaryfunc slot = nullptr;   // of all classes whose __call__ is a Python function
 };
 
-// What was found out of a class when its attributes and its bases' had that version; 0: nothing yet.
+// Facts of a class, valid while the version of its attributes and its bases' is `version`; 0: not examined yet.
 struct KnownType {
   unsigned int version = 0;
   PyObject* forward = nullptr;  // borrowed; null: its calls are not short
@@ -144,7 +144,7 @@ bool has_only(const ShortCalls& calls, PyObject* globals) {
   return PyDict_GetItemWithError(after, calls.after().ptr()) != nullptr;
 }
 
-// What torch calls for a module.
+// The function that torch calls for a module.
 struct Forward {
   py::object function;
   bool is_bound = false;  // the module's own attribute
@@ -154,7 +154,7 @@ struct Forward {
   }
 };
 
-// Returns nothing where that is not certain, or torch does more than call that and our hooks.
+// Returns the function; nothing where it is not certain, or torch does more than call it and the session's hooks.
 Forward short_forward(PyObject* module, State& in) {
   if (in.open.size() != 1 || in.open.front()->is_asked(module)) return {};
   if (is_watched() || torch::jit::tracer::isTracing()) return {};

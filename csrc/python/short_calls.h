@@ -13,15 +13,15 @@ namespace roofprof::python {
 
 class ModuleHooks;
 
-// While this is open, modules of these classes are called from C: forward, between a session's hooks. A call of which
-// something is not certain is torch's own, with the hooks as they are registered there.
+// While this is open, modules of these classes are called from C: forward, between a session's hooks. A call about
+// which something is not certain is left to torch, with the hooks as they are registered there.
 //
 // It stands in the classes' slot for calls (tp_call), where no Python code looks: attributes and caches of the classes
-// stay as they are. Where others put a `__call__` into one of the classes or their bases, Python sets the slots anew,
-// and theirs is called.
+// stay as they are. Where others put a `__call__` into one of the classes or their bases, Python replaces the slots and
+// calls that.
 class ShortCalls {
  public:
-  // `asked`: the ids of modules whose calls more is asked of than the session's hooks do.
+  // `asked`: the ids of modules whose calls must do more than the session's hooks.
   ShortCalls(std::vector<pybind11::object> types, std::set<std::uintptr_t> asked)
       : types_(std::move(types)), asked_(std::move(asked)) {}
   ~ShortCalls();

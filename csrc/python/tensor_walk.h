@@ -61,7 +61,7 @@ void walk_tensors(PyObject* value, Visitor& visitor, int nesting = 0) {
   if (is_tensor(value)) {
     try {
       visitor.visit(THPVariable_Unpack(value));
-    } catch (const std::exception&) {  // a subclass that refuses to tell its sizes
+    } catch (const std::exception&) {  // a subclass that refuses to give its sizes
       PyErr_Clear();
       visitor.refused();
     }

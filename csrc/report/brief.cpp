@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMostCharacters = 5'000;  // 2,000 tokens at most, as figures and signs are short ones
 constexpr std::size_t kNoLimit = std::string::npos;
-constexpr std::size_t kWidest = 400;  // where cutting a line is all that is left
+constexpr std::size_t kWidest = 400;  // the first width that lines are cut to, as the last resort
 constexpr std::size_t kNarrowest = 60;
 constexpr std::size_t kHeadingLines = 6;
 constexpr std::size_t kCoverageLines = 4;
@@ -71,7 +71,7 @@ std::string short_path(const std::string& path, std::size_t most) {
   return path.substr(0, begins) + "..." + path.substr(is_near ? dot + 1 : path.size() - ends);
 }
 
-// How much of what is not needed a text of the largest reports may have.
+// Limits of the parts that the text of a large report can do without.
 struct Room {
   std::size_t path = kNoLimit;  // characters
   std::size_t note = kNoLimit;  // characters of a line above or below the findings
@@ -81,7 +81,7 @@ struct Room {
   std::size_t text = kNoLimit;     // characters of a finding's text
 };
 
-// From the largest to the smallest. What a finding says to do, its gain and how sure it is are in each.
+// Sorted from the largest to the smallest. Each has room for a finding's action, gain and confidence.
 constexpr std::array<Room, 8> kRooms = {
     {{},
      {.path = 60, .note = 300},
@@ -175,7 +175,7 @@ std::string text_in(const Room& room, const Finding& finding) {
   return cut(text, room.text);
 }
 
-// Where no rule holds: what wastes most, as far as the roofs tell.
+// Returns the text where no rule holds: it names the op that wastes most, if the roofs are known.
 std::string no_findings_words(const Report& report, std::size_t longest_path) {
   if (!report.total().time_ns) return "none: they need times";
   if (report.data().roofs.empty()) return "none: they need roofs, and the report has none";

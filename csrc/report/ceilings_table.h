@@ -12,12 +12,12 @@ namespace roofprof {
 // Returns the document that `ceilings_table` prints.
 Document ceilings_document(const Ceilings& ceilings, const Ceilings* published = nullptr);
 
-// A line for each roof with its value, spread, source, date and method; "no roofs" where there is none. With published
-// ones (null: none) each line has the published value of the same dtype or level too, and the share of it that the roof
-// is; what is only published has a line as well.
+// Returns a line for each roof with its value, spread, source, date and method; "no roofs" where there is none. With
+// `published` (null: none), each line also has the published value of the same dtype or level, and the roof's share of
+// it; roofs that are only published have lines, too.
 std::string ceilings_table(const Ceilings& ceilings, std::size_t width = 120, const Ceilings* published = nullptr);
 
-// Returns what the peaks become where the work goes on, and how much lower that is: "over 1 s: bf16 640 TFLOP/s, 21%
+// Returns the rates that the peaks' work sustains, and how much lower they are: "over 1 s: bf16 640 TFLOP/s, 21%
 // lower, at 1410 MHz and 690 W"; empty where it was not measured.
 std::string sustained_text(const Ceilings& ceilings);
 

@@ -229,8 +229,8 @@ struct ChosenColumns {
   }
 };
 
-// The columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is always
-// among them. Throws std::invalid_argument for unknown names.
+// Returns the columns to show: those asked for (none of which is ever dropped), or the usual ones; the one sorted by is
+// always among them. Throws std::invalid_argument for unknown names.
 template <class Row>
 ChosenColumns<Row> choose_columns(const Report& report, const TableOptions& options) {
   const auto all = columns_of<Row>();

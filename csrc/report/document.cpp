@@ -49,7 +49,7 @@ class TextLayout {
     return sum + gap_ * (shown > 0 ? shown - 1 : 0);
   }
   std::vector<std::size_t> natural_widths() const;
-  // Returns the least width of a column that may be truncated to so many thirds of its minimum; 0: it may not be.
+  // Returns the least width of a column that may be truncated to `thirds` / 3 of its minimum; 0 thirds: it may not be.
   std::size_t least_width(std::size_t column, std::size_t thirds) const;
   void fit(std::size_t width);
 
@@ -205,7 +205,7 @@ struct ShortenedParagraph {
   bool whole = true;  // nothing was left out
 };
 
-// Returns the same in at most so many lines: words before `ending` give way to "…".
+// Returns the paragraph in at most `lines` lines: words before `ending` give way to "…".
 ShortenedParagraph shortened(std::string_view label, std::string_view text, std::string_view ending, std::size_t labels,
                              std::size_t width, std::size_t lines) {
   const auto paragraph_of = [&](std::string_view shown, std::string_view mark) {
@@ -253,7 +253,7 @@ class TextRenderer {
     text_ += wrapped("", remark, labels_, of_paragraphs_);
   }
 
-  // Says of the block that was shown whether an empty line must stand behind it.
+  // Ends a block. `apart`: true if an empty line must follow it.
   void end(bool apart) { apart_ = apart; }
   std::string take() { return std::move(text_); }
 
@@ -274,7 +274,7 @@ class TextRenderer {
 };
 
 // GitHub looks for names, numbers of issues, addresses and formulas in what Markdown has made of a text, where an
-// escaped sign is the sign itself: these stand in an element of their own, which it does not look across.
+// escaped sign is the sign itself. Such signs are put into separate elements, across which it does not look.
 bool is_looked_for(std::string_view text, std::size_t at) {
   const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
   const auto ends_in = [&](std::string_view word) {

@@ -22,7 +22,8 @@ struct OtherFile : std::runtime_error {
   explicit OtherFile(std::string_view kind) : runtime_error("not a roofprof report, but " + std::string(kind)) {}
 };
 
-// It has the shapes of ops as texts, and the options of a prediction in words, which are not read.
+// An earlier version that can be read, except for two things: shapes of ops, which are texts there, and the options of
+// a prediction, which are words.
 constexpr std::string_view kEarlierVersion = "5";
 
 constexpr std::string_view kTrace = "a trace: `roofprof import` makes a report of it";
@@ -38,7 +39,7 @@ void check_begin(std::string_view text) {
   }
 }
 
-// The schema_version as it stands in the text; looked for first, as another version may differ in anything.
+// Returns the schema_version as written. It is read first, because another version may differ in anything.
 std::string version_of(std::string_view text) {
   JsonReader json(text);
   json.begin_object();
@@ -72,11 +73,11 @@ std::shared_ptr<const Profile> read_data(std::string_view text) {
   JsonReader json(text);
   read_value(json, *data);
   json.finish();
-  // Files of earlier versions have it with the kernels alone.
+  // Files of earlier versions have counted bytes only with the kernels.
   auto& counts = data->counts;
   const bool any_counted = std::ranges::any_of(counts.ops, [](const auto& op) { return op.counted.has_value(); });
   if (data->device && !any_counted) set_counted_bytes(counts, *data->device);
-  // So it is with this. A part and a merged report lack some of the kernels.
+  // They lack `off_device` too, which follows from the kernels; a part and a merged report lack some of these.
   const bool is_whole = !data->origin.part && data->origin.merged() == nullptr && data->origin.predicted() == nullptr;
   if (is_whole && std::ranges::none_of(counts.ops, &OpBucket::off_device))
     set_off_device(counts, data->tree, data->device);

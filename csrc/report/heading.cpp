@@ -91,7 +91,7 @@ std::string scope_words(const Profile& data) {
 }
 
 // "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB (the block's time and work by the number of steps)";
-// empty where no steps were told apart, or it is not known what came after them.
+// empty where no steps were marked, or it is not known what came after them.
 std::string step_words(const Report& report) {
   const Runs& runs = report.data().run.runs;
   const bool goes_on = goes_on_outside_steps(runs);
@@ -125,7 +125,7 @@ std::optional<std::int64_t> number_of_first_step(const Report& report) {
 }
 
 // "single steps, each from the end of the one before: median 250 us, spread 12%, slowest 280 us (step 3 of 0 to 9)";
-// empty where no steps were told apart.
+// empty where no steps were marked.
 std::string step_time_words(const Report& report) {
   const auto steps = report.step_statistics();
   if (!steps || steps->count < 2) return "";
@@ -188,7 +188,7 @@ std::string machine_words(const Report& report) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// What busy and idle time add up to.
+// Returns the words for what busy and idle time add up to.
 std::string_view words_of(IdleBasis basis) {
   switch (basis) {
     case IdleBasis::bare:

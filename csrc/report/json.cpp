@@ -27,7 +27,7 @@ class RowWriter {
     for (const RooflineRow& region : report.regions()) look_at(region);
   }
 
-  // Without figures of its own where those are the row's: it has nothing below it.
+  // Leaves out the self figures where they equal the row's: nothing is below it.
   void write(JsonWriter& json, const RooflineRow& row) const {
     json.begin_object();
     for_each_row_field(field_writer(json, fields_, row, ""));
@@ -77,7 +77,7 @@ void write_memory(JsonWriter& json, const std::vector<MemoryRow>& rows) {
   json.end_array();
 }
 
-// Only fields that are not plain text or flags: those need no unit.
+// Writes the units of all fields except text and flags, which need none.
 void write_units(JsonWriter& json) {
   json.begin_object();
   const auto write = [&](std::string_view name, Unit unit, auto) {

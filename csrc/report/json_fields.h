@@ -44,7 +44,7 @@ auto field_finder(KnownFields& known, const Object& object) {
   };
 }
 
-// One that writes each known field under its key.
+// A visitor that writes each known field under its key.
 template <class Object>
 auto field_writer(JsonWriter& json, const KnownFields& known, const Object& object, const std::string& prefix) {
   return

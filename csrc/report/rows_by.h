@@ -1,5 +1,5 @@
 #pragma once
-// The rows of a report by what they are of: the words are those of tables, for CSV and data frames too.
+// Finds the rows of a report by a table's word for their kind ("module", "kernel"), for CSV and data frames too.
 
 #include <string_view>
 #include <utility>
@@ -13,7 +13,7 @@ namespace roofprof {
 // Returns the keys in "module, op".
 std::vector<std::string> split_keys(std::string_view by);
 
-// Returns visit(rows), of rows of one kind or another; of groups each has its `keys`, as split_keys(by) names them.
+// Returns visit(rows) for the rows of the kind that `by` names. Rows of groups have the `keys` of split_keys(by).
 template <class Visitor>
 auto visit_rows(const Report& report, std::string_view by, Visitor&& visit) {
   switch (kind_of(by)) {

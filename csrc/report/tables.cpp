@@ -75,7 +75,7 @@ void add_list(Document& document, const Report& report, const TableOptions& opti
   finish(document, std::move(table), left_out, options);
 }
 
-// One line for each rank of a merged report.
+// Adds a line for each rank of a merged report.
 void add_ranks(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinWidth = 6;
   const auto name_of = [](const Rank& rank) {
@@ -86,7 +86,7 @@ void add_ranks(Document& document, const Report& report, const TableOptions& opt
                  "no ranks: the report is of one process (roofprof.gather, roofprof merge)");
 }
 
-// One line for each collective of a module, phase and group.
+// Adds a line for each collective of a module, phase and group.
 void add_collectives(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinWidth = 8;
   add_list<Collective>(
@@ -96,7 +96,7 @@ void add_collectives(Document& document, const Report& report, const TableOption
                                      : "no collectives: the trace has no call of one");
 }
 
-// One line for each kernel in each module and phase, with the columns of nsys.
+// Adds a line for each kernel in each module and phase, with the columns of nsys.
 void add_kernels(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinKernelWidth = 63;
   const auto columns = choose_columns<KernelRow>(report, options);
@@ -128,7 +128,7 @@ void add_kernels(Document& document, const Report& report, const TableOptions& o
     cells.emplace_back(std::string(name));
     table.add(std::move(cells), "total");
   };
-  // What other work hid of collectives' kernels is theirs, but no part of the total's time.
+  // Time that other work hides counts for the collectives' kernels, but not for the total.
   const RooflineRow& total = report.total();
   if (const auto hidden_ns = report.data().device ? total.hidden_communication_ns.value_or(0) : 0; hidden_ns > 0) {
     add_sum(sum, "all kernels", {"percent_of_time", "total", "instances"});
@@ -164,7 +164,7 @@ std::string peak_words(const Report& report) {
   return text;
 }
 
-// One line for the memory of each category, module and phase, and one for each category below them.
+// Adds a line for the memory of each category, module and phase, and one for each category below them.
 void add_memory(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinWidth = 10;
   const auto& all = options.expand ? report.memory_at_peak() : report.analysis().folded_memory();
@@ -229,7 +229,7 @@ void order_by_waste(std::vector<const GroupRow*>& rows) {
   });
 }
 
-// One line for each group of ops; options.by holds keys of Report::group, separated by commas.
+// Adds a line for each group of ops; options.by holds keys of Report::group, separated by commas.
 void add_groups(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinKeyWidth = 28;
   const auto keys = split_keys(options.by);
@@ -280,7 +280,7 @@ void add_groups(Document& document, const Report& report, const TableOptions& op
 
 // ---- regions and modules
 
-// One line for each region, those inside below it, and one for what ran in none.
+// Adds a line for each region, those inside below it, and one for what ran in none.
 void add_regions(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinRegionWidth = 20;
   const auto columns = choose_columns<RooflineRow>(report, options);

@@ -12,11 +12,11 @@
 
 namespace roofprof {
 
-// Everything that Report::table prints. Throws as it does.
+// Returns everything that Report::table prints. Throws as it does.
 Document report_document(const Report& report, const TableOptions& options);
-// One part of it: "heading", "rows", "legend", "roofs" or "coverage". Throws std::invalid_argument for others.
+// Returns one part of it: "heading", "rows", "legend", "roofs" or "coverage". Throws std::invalid_argument for others.
 Document part_of_report(const Report& report, std::string_view part, const TableOptions& options);
-// The names of the columns that a table shows where none are chosen, beside those that name the line.
+// Returns the names of the columns that a table shows where none are chosen, without those that name the line.
 std::vector<std::string> default_columns_of(const Report& report, std::string_view by);
 
 // ---- the parts of these documents
@@ -41,18 +41,18 @@ inline bool folds_siblings(const TableOptions& options) {
 }
 
 // Returns the facts that hold for the report, as far as that kind of table shows them: a group's ops have no intervals
-// and no regions, and counters of whole modules tell nothing of ops.
+// and no regions, and counters of whole modules say nothing about ops.
 Facts facts_of(const Report& report, TableKind kind);
 
-// These add what stands above and below every table; nothing where there is nothing to say.
+// Add the parts above and below every table; an empty part adds nothing.
 void add_heading(Document& document, const Report& report);
-// So many modules and ops that waste most time.
+// Adds the modules and ops that waste most time, as many as `options` asks for.
 void add_hotspots(Document& document, const Report& report, const TableOptions& options);
 // Adds findings on them, a sentence for each rule that holds.
 void add_findings(Document& document, const Report& report);
 // Returns what is wrong, and the line of the user's code where it is known.
 std::string text_with_source(const Finding& finding);
-// What the head of a list of findings with their gains says.
+// The remark above a list of findings with their gains.
 inline constexpr std::string_view kGainsOverlap = "gains do not add up: findings may be about the same time";
 // Adds how the times of equal siblings scatter, and which of them stands out.
 void add_siblings(Document& document, const Report& report);
@@ -60,11 +60,11 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
 void add_roofs(Document& document, const Report& report);
 void add_coverage(Document& document, const Report& report);
 
-// With how often it was said, and where, if more than once; what only informs is said without.
+// Returns the note's text, followed by its count and places if it was noted more than once and does not only inform.
 std::string note_text(const Note& note);
-// An option as the reader would write it: limit=... or --limit ...
+// Returns an option as the reader would write it: limit=... or --limit ...
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value = "...");
-// One that is switched on: expand=True, --expand or .expand = true.
+// Returns an option that is switched on: expand=True, --expand or .expand = true.
 std::string switch_text(const TableOptions& options, std::string_view name);
 
 }  // namespace roofprof

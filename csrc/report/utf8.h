@@ -10,13 +10,13 @@
 
 namespace roofprof {
 
-// Code points; each is taken to be one column wide. An invalid byte counts as one.
+// Returns the number of code points; each is taken to be one column wide. An invalid byte counts as one.
 std::size_t display_width(std::string_view text);
 
-// Both ends of a name tell it apart, a path its end.
+// The part to keep of a text: names differ at both ends, paths at the end.
 enum class Keep : std::uint8_t { both_ends, end };
 
-// At most `width` columns, with "…" in place of the rest where the text is longer.
+// Returns at most `width` columns of the text, with "…" in place of the rest where it is longer.
 std::string truncate(std::string_view text, std::size_t width, Keep keep = Keep::both_ends);
 
 }  // namespace roofprof

@@ -32,7 +32,8 @@
 namespace roofprof {
 namespace {
 
-// Kept for the life of the process: threads of the user's may still tell their launches when a trace is over.
+// Returns the device's collector. It lives as long as the process: the user's threads may still report launches when a
+// trace is over.
 DeviceCollector& collector_of(const std::string& device) {
   static auto& mutex = *new ForkMutex(ForkMutex::Nesting::outer);  // the driver is looked up under it
   static auto* collectors = new std::map<DeviceKind, DeviceCollector*>;
@@ -110,7 +111,7 @@ std::string untimed_on(const std::string& device) {
   return "not timed: kernel times on " + device + " need a device collector, which this version lacks";
 }
 
-// One profile at a time has the collectors.
+// Reserves the collectors for one profile at a time.
 class DevicePasses::DeviceLock {
  public:
   DeviceLock() {
@@ -241,7 +242,7 @@ Pass DevicePasses::stop_alone(bool raised) {
   return pass;
 }
 
-// What the collector does before and after the pass is no time of it.
+// Ends the trace. The pass's time excludes what the collector does before and after it.
 void DevicePasses::end_trace(observe::Ticks pass_started, Pass& pass) {
   const auto ticks = static_cast<double>(trace_started_ - pass_started);
   pass.trace_start_ns = lock_ ? std::llround(ticks * observe::ns_per_tick()) : 0;
@@ -310,7 +311,8 @@ class SmallLaunches {
   at::Tensor square_, images_, filters_;
 };
 
-// What a program launched. Nothing is tried that would load a library for the first time.
+// The kinds of work that a program launched. Other kinds are not tried, as they could load a library for the first
+// time.
 struct LaunchedKinds {
   bool products = false;
   bool convolutions = false;

@@ -61,8 +61,8 @@ class DevicePasses {
   // Notes why no counters are read, where they would be.
   void leave_out_counters(const std::string& why);
 
-  // Returns the facts after all passes have ended; empty where the device is not traced. Without bare calls
-  // (`has_bare`), which tell what observing costs, that is measured now, on the device: tens of ms, once in a process.
+  // Returns the facts after all passes have ended; empty where the device is not traced. Bare calls (`has_bare`)
+  // show what observing costs; without them that is measured now, on the device: tens of ms, once in a process.
   std::optional<DeviceFacts> facts(const std::vector<Pass>& timed, bool has_bare) const;
 
  private:

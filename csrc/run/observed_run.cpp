@@ -15,7 +15,7 @@ namespace roofprof::run {
 
 namespace {
 
-constexpr std::chrono::milliseconds kShortCall{50};  // what comes before a longer call is no part of its time
+constexpr std::chrono::milliseconds kShortCall{50};  // a pause before a longer call hardly adds to its time
 
 // Returns the device to trace: none where nothing is timed.
 std::string traced_device(const RunSetting& setting) { return setting.timed() ? setting.device : ""; }

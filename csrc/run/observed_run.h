@@ -1,5 +1,5 @@
 #pragma once
-// One run, block or count while it is under way: its session, its device, and what was observed so far.
+// Holds one run, block or count while it is under way: its session, its device, and what was observed so far.
 
 #include <cstdint>
 #include <functional>
@@ -60,7 +60,7 @@ class ObservedRun {
     result_.steps.step();
     session_->steps.mark();
   }
-  // Say that what comes is no step's, until the next one begins.
+  // Mark what follows as outside of all steps: leave_steps() begins it, enter_steps() ends it.
   void leave_steps() {
     result_.steps.leave();
     session_->steps.leave();
@@ -92,11 +92,11 @@ class SessionTarget : public RunTarget {
  public:
   std::int64_t bare() override;
   Pass observed() final;
-  // Without events, which are of an observed call.
+  // Returns true if the device traces and no events are kept: events need an observed call.
   bool can_trace_alone() const final { return run_.device().traces() && !run_.session()->setup.keeps_events; }
   Pass traced_alone() final;
   void read_counters(const std::vector<Pass>& timed) override;
-  // By the environment; of collectives that a backend is asked for itself, nothing else is known.
+  // Asks the environment: nothing else reveals collectives that a program requests from a backend directly.
   bool is_among_ranks() const override;
   void leave_out_counters(const std::string& why) override { run_.device().leave_out_counters(why); }
   bool device_lost() const final { return !run_.device().lost().empty(); }

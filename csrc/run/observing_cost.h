@@ -1,5 +1,5 @@
 #pragma once
-// What observing adds to a launch, measured on this machine.
+// Measures the time that observing adds to a launch on this machine.
 
 #include <cstdint>
 #include <functional>

@@ -113,7 +113,7 @@ class FurtherCalls {
       const auto compiling_before = compiling();
       target_.prepare();
       const std::chrono::nanoseconds bare(target_.bare());
-      // What the next call takes: it does not compile the same again.
+      // The expected time of the next call, which does not compile the same again.
       latest =
           std::max({}, bare - std::chrono::duration_cast<std::chrono::nanoseconds>(compiling() - compiling_before));
       if (target_.device_lost()) return stop("found the device lost");
@@ -219,7 +219,7 @@ class FurtherCalls {
     result_.timed.clear();
     result_.bare_ns.clear();
   }
-  // The latest pair tells what ran and whose it is; it is timed if no other is.
+  // The latest pair shows what ran and to what it belongs; it is timed if no other is.
   void set_aside() {
     observed_pair_ = Pair{std::move(result_.timed.back()), result_.bare_ns.back()};
     drop_timed();
@@ -267,7 +267,7 @@ class FurtherCalls {
       const auto& before = unlike_first_ ? unlike_first_->pass : *result_.counting;
       if (!same_work(before, pair.pass)) {
         if (unlike_first_) return false;
-        unlike_first_ = std::move(pair);  // the next one tells whether the first call set something up
+        unlike_first_ = std::move(pair);  // the next one shows if the first call set something up
         return true;
       }
       if (unlike_first_) count_later_calls();

@@ -90,7 +90,7 @@ class StepClock {
     }
     total_ += std::exchange(in_step_, {});
   }
-  // Until enter(), time is in no step.
+  // Ends the time in a step, until enter().
   void leave() { in_step_ += Clock::now() - last_; }
   void enter() { last_ = Clock::now(); }
 

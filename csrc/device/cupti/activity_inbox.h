@@ -57,7 +57,7 @@ class ActivityInbox {
   void open(const Api& api, const TraceLimits& limits);
   // Buffers of others may hold records from before. By CUPTI's clock; until this is called they are all kept.
   void keep_of_others_from(std::int64_t start_ns);
-  // Adds a call of CUDA's that CUPTI tells of as it begins.
+  // Adds a call of CUDA's. CUPTI reports it as it begins.
   void add_launch(LaunchRecord launch) noexcept;
   // Waits until no buffer is being read.
   Received close();

@@ -1,5 +1,5 @@
 #pragma once
-// Which of CUDA's functions launch work, by their names.
+// Recognizes by name the functions of CUDA that launch work.
 
 #include <string_view>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace roofprof::cupti {
 
 // Returns whether a function of the runtime's or the driver's may launch a kernel, a copy or a fill: cuLaunchKernelEx,
-// cudaMemcpyAsync_v3020, cudaGraphLaunch_v10000. Functions that new versions of CUDA add are named likewise.
+// cudaMemcpyAsync_v3020, cudaGraphLaunch_v10000. Functions that new versions of CUDA add follow this pattern.
 bool may_launch(std::string_view function);
 
 // A function as CUPTI numbers it.

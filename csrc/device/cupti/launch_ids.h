@@ -1,5 +1,6 @@
 #pragma once
-// Whom launches belong to: a stack of ids for each thread, passed to CUPTI where it does not tell of launches.
+// Keeps a stack of ids for each thread: the topmost owns what the thread launches. CUPTI gets the ids where it does not
+// report launches.
 
 #include <array>
 #include <atomic>

@@ -24,8 +24,8 @@ constexpr std::size_t kMostRounds = 64;  // runs of the body for one set of coun
 constexpr std::size_t kNoPlace = std::numeric_limits<std::size_t>::max();
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
-// A kernel is one range. By module, entering one and leaving it are a range each, whether or not it launches. A few
-// more than expected cost little.
+// Returns the rooms for the expected ranges. A kernel is one range; counted by module, each entering and each leaving
+// is one, with or without launches. A few more than expected cost little.
 RangeRooms rooms_for(const CounterRequest& request) {
   const auto expected = static_cast<std::size_t>(std::max<std::int64_t>(request.expected_launches, 0));
   if (expected == 0) return {kUsualRooms, kUsualRooms};
@@ -33,8 +33,8 @@ RangeRooms rooms_for(const CounterRequest& request) {
   return {std::min(kMostRooms, needed + needed / 8 + 16), std::min(kMostRooms, needed)};
 }
 
-// Counts the kernels of a run from some launch id on. The observer tells it of every op and module: a run does the same
-// each time, so a number of these is a place in it.
+// Counts the kernels of a run from some launch id on. The observer reports every op and module: a run does the same
+// each time, so their number marks a place in it.
 class LateStart final : public LaunchMarker {
  public:
   // `begin` is called before the id with that number, on the thread that launches.
@@ -52,7 +52,7 @@ class LateStart final : public LaunchMarker {
   }
   void pop(LaunchLevel /*level*/) noexcept override {}
 
-  // After the run.
+  // Known after the run.
   std::size_t ids() const { return ids_; }  // of all
   bool begun() const { return begun_; }
   void check() const {  // throws what `begin` threw
@@ -284,8 +284,8 @@ RangeTable RangeCounting::count_kernels(const Configuration& configuration) {
   return table;
 }
 
-// Runs that begin to count later. At which kernel a launch id stands tells the number of kernels from there on: so the
-// latest id is looked for that leaves no kernel out.
+// Makes runs that begin to count later. The number of kernels from a launch id on shows at which kernel the id is, so
+// this looks for the latest id that leaves no kernel out.
 void RangeCounting::count_the_rest(const Configuration& configuration, std::size_t all, RangeTable& table) {
   std::size_t early = 0;              // an id that is not behind the first kernel that is missing
   std::size_t late = kNoPlace;        // one that is

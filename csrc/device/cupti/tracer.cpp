@@ -136,7 +136,7 @@ void on_graph_node(CUpti_CallbackId callback, const CUpti_ResourceData& data) {
   }
 }
 
-// On the thread that launches, captures or instantiates. CUDA must not be called here, and nothing thrown.
+// Runs on the thread that launches, captures or instantiates. It must not call CUDA or throw.
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId callback, const void* data) {
   if (data == nullptr) return;
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) return on_graph_node(callback, *static_cast<const CUpti_ResourceData*>(data));
@@ -239,8 +239,8 @@ bool Tracer::watch_graphs() {
          });
 }
 
-// As a launch begins CUPTI tells its correlation, and the thread's topmost id is its owner: frames that launch nothing
-// cost no call of CUPTI's, and launches no records of calls and ids.
+// Has CUPTI call back as each launch begins, with its correlation; the thread's topmost id is the launch's owner. So
+// frames that launch nothing make no calls to CUPTI, and CUPTI records no calls and ids. Returns false if it cannot.
 bool Tracer::watch_launches() {
   if (calls_.empty()) calls_ = named_calls(api_);
   return std::ranges::count_if(calls_, [&](const Call& call) {
@@ -248,7 +248,7 @@ bool Tracer::watch_launches() {
          }) > 0;
 }
 
-// Of calls, all are recorded from here on.
+// Enables kinds of records. A kind of calls covers all calls from here on.
 void Tracer::enable(std::span<const CUpti_ActivityKind> kinds) {
   for (const CUpti_ActivityKind kind : kinds) {
     ROOFPROF_CUPTI(api_, cuptiActivityEnable, kind);
@@ -262,7 +262,8 @@ void Tracer::disable_calls() {
   }
 }
 
-// Where launches cannot be watched, their records bring the ids. Enabling the kinds again undoes this.
+// Stops the records of calls that launch nothing. The others bring the ids where launches cannot be watched. Enabling
+// the kinds again undoes this.
 void Tracer::skip_calls_that_launch_nothing() {
   if (calls_.empty()) calls_ = named_calls(api_);
   for (const Call& call : calls_) {

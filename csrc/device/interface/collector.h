@@ -21,7 +21,7 @@ struct CounterRequest {
   std::optional<int> device = {};      // the one to count on, 1 for "cuda:1"; empty: the current one
 };
 
-// What a trace is of.
+// The content of a trace.
 enum class Recorded : std::uint8_t {
   all,      // kernels, copies and fills with the LaunchId that each was launched under
   launches  // these alone, which costs less: no LaunchId is known
@@ -46,7 +46,7 @@ class DeviceCollector {
   void start_tracing() { start_tracing(Recorded::all); }
   // Returns null while nothing is traced, or launches alone. Valid until tracing stops.
   virtual LaunchMarker* marker() = 0;
-  // Returns whether a trace can forget what it has.
+  // Returns true if a running trace can throw its records away.
   virtual bool can_forget() const { return false; }
   // Waits for all launches and throws away what was recorded of them; the trace goes on. Throws CollectorError where a
   // device is lost.
@@ -65,7 +65,7 @@ class DeviceCollector {
 // Returns the collector of a device such as "cuda:0". Null for kinds of devices without one; throws CollectorError
 // where a collector should exist but cannot (no driver, no CUPTI, built without it).
 std::unique_ptr<DeviceCollector> make_collector(const std::string& device);
-// The same, whatever developers have put in its place or around it (ROOFPROF_REPLAY_DEVICE, ROOFPROF_RECORD_DEVICE).
+// Does the same, but ignores ROOFPROF_REPLAY_DEVICE and ROOFPROF_RECORD_DEVICE, by which developers replace or wrap it.
 std::unique_ptr<DeviceCollector> hardware_collector(const std::string& device);
 
 // One line of `roofprof doctor`.

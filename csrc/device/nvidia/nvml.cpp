@@ -96,7 +96,7 @@ struct Nvml::Library {
 
   void open();
   void look_up();
-  // The GPU's handle; null where there is none, and then why.
+  // Returns the GPU's handle; null where it has none, and the reason.
   std::pair<Gpu, std::string> find(const std::string& pci_bus_id) const;
   std::optional<std::vector<std::string>> throttle_reasons(Gpu gpu) const;
 };

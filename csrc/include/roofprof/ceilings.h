@@ -23,8 +23,8 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-// What the work that gave a peak reaches where it goes on: the median over that time, and the medians of the clock and
-// the power meanwhile (0: not known).
+// The rate that the work behind a peak keeps up for `seconds`: the median, with the medians of the clock and the power
+// (0: not known).
 struct SustainedRate {
   double operations_per_second = 0;
   double seconds = 0;
@@ -35,13 +35,13 @@ struct SustainedRate {
 
 // The product or convolution that gave a measured peak of a GPU: the fastest of those that were tried.
 struct FastestWork {
-  std::string shape;        // and how its operands are stored: "at::mm 4096x4096x4096 (MxKxN), right transposed"
+  std::string shape;        // with the storage order of its operands: "at::mm 4096x4096x4096 (MxKxN), right transposed"
   std::string kernel_name;  // the longest kernel of a call, as the device names it
-  std::string missing;      // why that is not known; empty: it is
+  std::string missing;      // why the kernel is not known; empty: it is
   bool operator==(const FastestWork&) const = default;
 };
 
-// Peak operations per second (FLOP/s for floating dtypes) of one dtype. Of a GPU that was measured, that of the first
+// Peak operations per second (FLOP/s for floating dtypes) of one dtype. The measured peak of a GPU is that of the first
 // milliseconds, before its power limit or heat hold it down.
 struct ComputeCeiling {
   DType dtype = DType::other;
@@ -61,7 +61,7 @@ struct MemoryCeiling {
   double bytes_per_second = 0;
   std::int64_t capacity_bytes = 0;  // what the level holds; 0: without bound (DRAM)
   Provenance provenance;
-  // The most that its counter of bytes (lts__t_bytes) was seen to rise by in a second, which is more than programs ask
+  // The highest rate of its counter of bytes (lts__t_bytes) in bytes per second, which includes more than programs ask
   // for; 0: not counted.
   double counted_bytes_per_second = 0;
   bool operator==(const MemoryCeiling&) const = default;
@@ -74,12 +74,12 @@ struct MemoryTraffic {
   std::int64_t write_bytes = 0;
   std::int64_t updated_bytes = 0;
 
-  // The bytes that memory must hold at once for the call.
+  // Returns the bytes that memory must hold at once for the call.
   [[nodiscard]] std::int64_t footprint_bytes() const { return saturating_add(read_bytes, write_bytes) - updated_bytes; }
 };
 
-// Bytes per second over one working set (all threads and arrays together), by what is done there; reads and writes
-// are both counted.
+// Bytes per second over one working set (all threads and arrays together), by kind of access; reads and writes are
+// both counted.
 struct BandwidthPoint {
   std::int64_t working_set_bytes = 0;
   double read = 0;    // x is read
@@ -97,21 +97,21 @@ struct BandwidthCurve {
   Provenance provenance;
 
   [[nodiscard]] bool empty() const { return points.empty(); }
-  // The bandwidth for that working set and that mix of reads and writes, interpolated between points. Throws
-  // std::logic_error where the curve is empty, as do the next two.
+  // Returns the bandwidth for that working set and that mix of reads and writes, in bytes per second, interpolated
+  // between points. Throws std::logic_error where the curve is empty, as do the next two.
   [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
-  // The bandwidth for the traffic's footprint.
+  // Returns the bandwidth for the traffic's footprint.
   [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic) const {
     return bytes_per_second(traffic, traffic.footprint_bytes());
   }
-  // The spread of the smallest point that holds the working set.
+  // Returns the spread of the smallest point that holds the working set.
   [[nodiscard]] double spread_at(std::int64_t working_set_bytes) const;
   bool operator==(const BandwidthCurve&) const = default;
 };
 
 // The roof that bounds the traffic of an op: its bandwidth, and the level that gives it its name.
 struct MemoryRoof {
-  std::string_view level;  // lives as long as the ceilings do; of temporary ones, as long as the program
+  std::string_view level;  // lives as long as the ceilings; if they are temporary, as long as the program
   double bytes_per_second = 0;
   std::optional<double> spread;
 };
@@ -148,17 +148,17 @@ struct CalibratedNumber {
   bool operator==(const CalibratedNumber&) const = default;
 };
 
-// How well the fitted numbers predict kernels that were held out of the fit.
+// The errors of predictions with the fitted numbers, for kernels that were held out of the fit.
 struct CalibratedClass {
   std::string name;                // of the class of ops
   std::int64_t kernels = 0;        // of different shapes that were measured
   double median_error = 0;         // of |predicted / measured - 1|
-  double percentile_90 = 0;        // of the same
+  double percentile_90 = 0;        // of the same error
   double median_error_before = 0;  // without the fit
   bool operator==(const CalibratedClass&) const = default;
 };
 
-// What measured kernels of the device say about its predictions.
+// The numbers of the prediction fitted to measured kernels of the device, and the errors that remain.
 struct Calibration {
   std::string source;  // what was measured, in words; "": the device was not calibrated
   std::vector<CalibratedNumber> numbers;
@@ -186,35 +186,35 @@ struct Ceilings {
   std::vector<NetworkCeiling> network = {};
   CardFacts facts = {};
   Calibration calibration = {};
-  // The share of the processors that other programs used while these were measured, where it was too large to trust
-  // them; else 0. Such roofs may be too low, and are not kept.
+  // The share of the processors that other programs used during the measurement, if it was too large to trust the
+  // roofs; else 0. Such roofs may be too low, and are not kept.
   double busy_share = 0;
 
   [[nodiscard]] bool empty() const { return compute.empty() && memory.empty(); }
-  // The roof of a dtype; null if it has none. Of temporary ceilings, here and below, by value.
+  // Returns the roof of a dtype; null if it has none. Temporary ceilings return by value, here and below.
   [[nodiscard]] const ComputeCeiling* compute_for(DType dtype) const&;
   [[nodiscard]] std::optional<ComputeCeiling> compute_for(DType dtype) const&& {
     return detail::copy_at(compute_for(dtype));
   }
-  // The roof of the smallest level that holds that many bytes; null if no level does.
+  // Returns the roof of the smallest level that holds that many bytes; null if no level does.
   [[nodiscard]] const MemoryCeiling* memory_for(std::int64_t working_set_bytes) const&;
   [[nodiscard]] std::optional<MemoryCeiling> memory_for(std::int64_t working_set_bytes) const&& {
     return detail::copy_at(memory_for(working_set_bytes));
   }
-  // The roof of traffic within that working set: the curve's bandwidth where there is a curve, else that of the
-  // smallest level that holds it; empty where there is none.
+  // Returns the roof of traffic within that working set: the curve's bandwidth if there is a curve, else the bandwidth
+  // of the smallest level that holds it; empty if there is neither.
   [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic,
                                                       std::int64_t working_set_bytes) const&;
   [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic,
                                                       std::int64_t working_set_bytes) const&&;
-  // The roof of traffic within its footprint.
+  // Returns the roof of traffic within its footprint.
   [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const& {
     return memory_roof(traffic, traffic.footprint_bytes());
   }
   [[nodiscard]] std::optional<MemoryRoof> memory_roof(const MemoryTraffic& traffic) const&& {
     return std::move(*this).memory_roof(traffic, traffic.footprint_bytes());
   }
-  // The roof of the level of that name; null where there is none.
+  // Returns the roof of the level of that name; null if the ceilings lack it.
   [[nodiscard]] const MemoryCeiling* memory_level(std::string_view level) const&;
   [[nodiscard]] std::optional<MemoryCeiling> memory_level(std::string_view level) const&& {
     return detail::copy_at(memory_level(level));
@@ -224,12 +224,12 @@ struct Ceilings {
   // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
   // device that cannot be measured.
   [[nodiscard]] static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
-  // The published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or the name that its driver gives it): dense rates at
+  // Returns the published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or its driver's name for it): dense rates at
   // boost clocks, the cache that all of the chip shares where its bandwidth is known, and DRAM, each with its source.
   // Throws std::invalid_argument for a card that is not known, naming those that are like it.
   [[nodiscard]] static Ceilings published(std::string_view name);
-  // The roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence that
-  // names the file and says what is wrong with it.
+  // Returns the roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence
+  // that names the file and says what is wrong with it.
   [[nodiscard]] static Ceilings load(const std::string& path);
   // Writes the file whole or not at all. Throws std::runtime_error naming the path.
   void save(const std::string& path) const;

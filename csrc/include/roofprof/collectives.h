@@ -20,7 +20,7 @@ struct Collective {
   std::string group;  // the process group's name
   std::string backend;
   std::int64_t ranks = 0;  // in the group; 0: not known
-  std::int64_t hosts = 0;  // that the ranks run on; 0: not known (only merged reports know)
+  std::int64_t hosts = 0;  // hosts that the ranks run on; 0: not known (only merged reports know)
   std::string module;      // path of the module that caused it
   std::string phase;
   DType dtype = DType::other;

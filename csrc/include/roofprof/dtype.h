@@ -40,7 +40,7 @@ inline constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"fp64"
 // Work in floating-point types is FLOPs; in all others it is integer operations.
 [[nodiscard]] constexpr bool is_floating(DType dtype) { return dtype <= DType::fp4; }
 
-// The dtype of that name; DType::other where there is none.
+// Returns the dtype of that name; DType::other for names that are not known.
 [[nodiscard]] constexpr DType dtype_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     if (kDTypeNames[i] == name) return static_cast<DType>(i);

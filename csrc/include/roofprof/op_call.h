@@ -21,11 +21,12 @@ struct TensorDesc {
   std::vector<std::int64_t> sizes;
   // The dimensions that are expanded (stride 0): memory holds nothing for them. Empty: none.
   std::vector<bool> expanded;
-  // Another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count once.
+  // True if another tensor read by this call is the very same view (storage, offset, sizes, strides): its bytes count
+  // once.
   bool repeated = false;
-  // Channels are innermost in memory (torch.channels_last, channels_last_3d).
+  // True if channels are innermost in memory (torch.channels_last, channels_last_3d).
   bool channels_last = false;
-  // Its index in the list of tensors that it came in; a None there has an index too.
+  // The index in its list of tensors; a None there has an index too.
   std::size_t place = 0;
   // torch's number of the element type (c10::ScalarType), which is finer than `dtype`; -1: not known.
   int element_type = -1;
@@ -68,7 +69,7 @@ struct Argument {
   std::string name;
   std::vector<TensorDesc> tensors;  // absent optional tensors: empty
   Scalar scalar;
-  // The schema says that the op writes to it (in-place self, out=); a result: it is one of those arguments.
+  // True for an argument that the op writes to by its schema (in-place self, out=), and for a result that is one.
   bool written = false;
   ArgumentKind kind = ArgumentKind::tensor;
   bool keyword_only = false;
@@ -85,10 +86,11 @@ struct OpCall {
   std::vector<Argument> arguments;
   std::vector<Argument> results;
 
-  // The one tensor at that position or of that name; throws std::out_of_range naming op and argument where absent.
+  // Returns the one tensor at that position or of that name; throws std::out_of_range naming op and argument where
+  // absent.
   [[nodiscard]] const TensorDesc& tensor(std::size_t position) const;
   [[nodiscard]] const TensorDesc& tensor(std::string_view argument) const;
-  // Null where the argument is absent (None, or not in this schema).
+  // Returns null where the argument is absent (None, or not in this schema).
   [[nodiscard]] const TensorDesc* find_tensor(std::string_view argument) const;
   [[nodiscard]] const std::vector<TensorDesc>& tensors(std::string_view argument) const;
   [[nodiscard]] bool has_argument(std::string_view argument) const {
@@ -97,7 +99,7 @@ struct OpCall {
   [[nodiscard]] const TensorDesc& result(std::size_t position = 0) const;
   [[nodiscard]] bool has_result(std::size_t position) const;
 
-  // Declared scalars; the default where the call leaves them None.
+  // Return declared scalars; the default where the call leaves them None.
   // Throws std::logic_error where the op's table line does not declare the name (it would not be in the bucket's key),
   // and where the value is of another type.
   [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
@@ -108,7 +110,7 @@ struct OpCall {
   [[nodiscard]] std::string text(std::string_view argument) const;
   [[nodiscard]] std::vector<double> numbers(std::string_view argument) const;  // a single number reads as a list of one
 
-  // The dtype that the arithmetic is done in: the first floating tensor's, else the first tensor's.
+  // Returns the dtype of the arithmetic: the first floating tensor's, else the first tensor's.
   [[nodiscard]] DType compute_dtype() const;
 
   // The scalar names that the op's table line declares, "*" for all (set by the registry while it evaluates the cost).

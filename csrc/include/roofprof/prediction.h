@@ -12,7 +12,7 @@
 
 namespace roofprof {
 
-// How a program launches its kernels.
+// A program's way to launch its kernels.
 enum class LaunchMode : std::uint8_t {
   eager,     // the host launches op by op, and the device waits where the host is slower
   graph,     // a CUDA or HIP graph is replayed: the same kernels, and no waiting for the host
@@ -20,7 +20,7 @@ enum class LaunchMode : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 3> kLaunchModeNames = {"eager", "graph", "compiled"};
 
-// How ranks share the work of a model (docs/prediction.md says what is assumed of each).
+// A way to share a model's work among ranks (docs/prediction.md lists what each assumes).
 enum class Parallel : std::uint8_t {
   ddp,   // each has its own samples and the whole model; gradients are all-reduced
   fsdp,  // each has its own samples and a part of each block's parameters, which it gathers from the others
@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 3> kParallelNames = {"ddp", "fsdp"
 
 namespace detail {
 
-// Setting it draws the compiler's warning, as an attribute of the option itself would wherever one is made.
+// The compiler warns where this option is set. [[deprecated]] on the option would warn wherever options are made.
 struct EarlierCompiled {
   constexpr EarlierCompiled() = default;
   [[deprecated("use mode = LaunchMode::compiled")]] constexpr EarlierCompiled(bool set) : is_set(set) {}
@@ -59,7 +59,7 @@ struct PredictionOptions {
   // models bring them into that order themselves.
   bool channels_last = false;
   LaunchMode mode = LaunchMode::eager;
-  // Seconds in which the host launches an op in eager mode; empty: the default of docs/prediction.md.
+  // Seconds that the host takes to launch an op in eager mode; empty: the default of docs/prediction.md.
   std::optional<double> host_seconds = {};
   // The devices of one machine that share the work. What was counted is one rank's with ddp and fsdp, and the whole
   // model's with tp.

@@ -96,7 +96,7 @@ template <class Model>
 concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
 template <class Model>
 concept PackageLoader = std::is_same_v<Model, torch::inductor::AOTIModelPackageLoader>;
-// What a profiler takes by reference.
+// Models that a profiler takes by reference.
 template <class Model>
 concept Referred = PackageLoader<Model> || PlainModule<Model>;
 template <class Model>
@@ -261,9 +261,9 @@ class RooflineProfiler {
     return core_.run_steps(steps, [&] { static_cast<void>(step()); });
   }
 
-  // The report of the last run or block; of one that threw, what ran before. The roofs of this machine are measured now
-  // where they are needed and not known yet. Throws std::logic_error where nothing was profiled yet, and inside of a
-  // block.
+  // Returns the report of the last run or block; if it threw, of what ran before. The roofs of this machine are
+  // measured now where they are needed and not known yet. Throws std::logic_error where nothing was profiled yet, and
+  // inside of a block.
   [[nodiscard]] Report report() const { return core_.report(); }
 
  private:
@@ -348,7 +348,7 @@ class [[nodiscard("it observes nothing without a variable's name: write Block bl
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // The end of a step of a loop: the header of the report's table then has the mean of a step.
+  // Marks the end of a step of a loop: the header of the report's table then has the mean of a step.
   void step() noexcept;
 
  private:

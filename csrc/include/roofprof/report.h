@@ -67,7 +67,7 @@ enum class Speech : std::uint8_t { cpp, python, shell };
 
 namespace detail {
 
-// As EarlierCompiled.
+// The compiler warns where this option is set, as for EarlierCompiled.
 struct EarlierForShell {
   constexpr EarlierForShell() = default;
   [[deprecated("use speech = Speech::shell")]] constexpr EarlierForShell(bool set) : is_set(set) {}
@@ -87,7 +87,7 @@ struct TableOptions {
   bool legend = true;         // the meaning of the columns, below the rows
   detail::EarlierForShell for_shell = {};  // the earlier form of speech = Speech::shell
   Speech speech = Speech::cpp;
-  bool expand = false;     // equal siblings are lines of their own, not one for all
+  bool expand = false;     // each equal sibling has a line, not one for all
   bool rows_only = false;  // the rows below their headings, and nothing above or below them
 };
 
@@ -107,67 +107,67 @@ class Report {
 
   [[nodiscard]] const std::vector<RooflineRow>& rows() const&;
   [[nodiscard]] std::vector<RooflineRow> rows() const&& { return std::as_const(*this).rows(); }
-  // By row: the index of its parent's row, which is before it; -1 of the model and of rows that stand at its level.
+  // Returns for each row the index of its parent's row, which comes before it; -1 for the model and rows at its level.
   [[nodiscard]] const std::vector<std::int64_t>& parents() const&;
   [[nodiscard]] std::vector<std::int64_t> parents() const&& { return std::as_const(*this).parents(); }
-  // The model, "(outside)" and "(optimizer)", all phases.
+  // Returns the sums over the model, "(outside)" and "(optimizer)", in all phases.
   [[nodiscard]] const RooflineRow& total() const&;
   [[nodiscard]] RooflineRow total() const&& { return std::as_const(*this).total(); }
-  // The row of that path; a region's bare name will do if no other has it.
+  // Returns the row of that path; a region's bare name will do if no other has it.
   // Throws std::out_of_range, naming the closest paths, if the report lacks such a row.
   [[nodiscard]] const RooflineRow& row(std::string_view path) const&;
   [[nodiscard]] RooflineRow row(std::string_view path) const&& { return std::as_const(*this).row(path); }
-  // Groups of equal siblings, three or more, in the model's order; what `table` shows as one line.
+  // Returns groups of three or more equal siblings, in the model's order: `table` shows each as one line.
   [[nodiscard]] std::vector<Siblings> siblings() const;
-  // What wastes time and what to do about it, at most ten, what gains most first; empty if no rule clearly holds, and
-  // without times or roofs.
+  // Returns at most ten findings, each with what wastes time and what to do about it, largest gain first; empty if no
+  // rule clearly holds, and without times or roofs.
   [[nodiscard]] std::vector<Finding> findings() const;
   [[nodiscard, deprecated("use findings()")]] std::vector<Finding> advice() const { return findings(); }
-  // Sums over ops; keys among "phase", "op", "module", "scope", "dtype", "shapes". A scope is the innermost region that
-  // was open, "outer/inner", or "" where none was.
-  // Longest time first. Throws std::invalid_argument for any other key.
+  // Returns sums over ops with equal keys, longest time first. Keys are "phase", "op", "module", "scope", "dtype" and
+  // "shapes"; a scope is the innermost region that was open, "outer/inner", or "" where none was. Throws
+  // std::invalid_argument for any other key.
   [[nodiscard]] std::vector<GroupRow> group(std::span<const std::string> keys) const;
   [[nodiscard]] std::vector<GroupRow> group(
       std::initializer_list<std::string_view> keys) const;  // group({"phase", "op"})
-  // The same by key: of each operator ("aten::conv2d"); of each module's own ops, children excluded; of each operator
-  // in each module; of forward, backward, recompute and optimizer.
+  // Return such sums by key: by operator ("aten::conv2d"); by module, for its ops without its children's; by module and
+  // operator; by phase (forward, backward, recompute, optimizer).
   [[nodiscard]] std::map<std::string, GroupRow> by_operator() const;
   [[nodiscard]] std::map<std::string, GroupRow> by_module() const;
   [[nodiscard]] std::map<std::pair<std::string, std::string>, GroupRow> by_module_and_operator() const;
   [[nodiscard]] std::map<std::string, GroupRow> by_phase() const;
 
-  // A row for each region, outer before inner: path "outer/inner", calls, wall time, and the figures of all that ran in
-  // it, whichever module it is of; self figures are those outside of the regions inside it. "(no region)" is last,
-  // where something ran outside of all. Empty where no region was opened.
+  // Returns a row for each region, outer before inner: path "outer/inner", calls, wall time, and the figures of all
+  // that ran in it, of any module; self figures exclude the regions inside it. "(no region)" is last, if something ran
+  // outside of all. Empty where no region was opened.
   [[nodiscard]] const std::vector<RooflineRow>& regions() const&;
   [[nodiscard]] std::vector<RooflineRow> regions() const&& { return std::as_const(*this).regions(); }
-  // The report of what ran while a region of that name was open, regions inside it included: "inner" is every region of
-  // that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times. Throws
-  // std::out_of_range, naming the closest, where there is none.
+  // Returns the report of what ran while a region of that name was open, regions inside it included: "inner" is every
+  // region of that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times.
+  // Throws std::out_of_range, naming the closest, if the report lacks such a region.
   [[nodiscard]] Report within(std::string_view region) const;
 
-  // Prefill and decode of a language model; empty if roofprof could not distinguish them.
+  // Returns prefill and decode of a language model; empty if roofprof could not distinguish them.
   [[nodiscard]] std::vector<TokenPhase> language_model() const;
-  // Empty without times, and where a dtype of its MACs has no roof.
+  // Returns MFU and HFU; empty without times, and where a dtype of its MACs has no roof.
   [[nodiscard]] std::optional<FlopsUtilization> flops_utilization() const;
 
-  // Longest total first; empty where no device was traced.
+  // Returns the kernels, longest total first; empty where no device was traced.
   [[nodiscard]] const std::vector<KernelRow>& kernels() const&;
   [[nodiscard]] std::vector<KernelRow> kernels() const&& { return std::as_const(*this).kernels(); }
-  // What was alive when most memory was, the largest first; empty where it is not known.
+  // Returns the memory alive at its peak, by category, module and phase, largest first; empty where it is not known.
   [[nodiscard]] const std::vector<MemoryRow>& memory_at_peak() const&;
   [[nodiscard]] std::vector<MemoryRow> memory_at_peak() const&& { return std::as_const(*this).memory_at_peak(); }
-  // The memory over the ops that were counted, at most 1,024 moments; empty where it is not known.
+  // Returns the memory over the ops that were counted, at most 1,024 moments; empty where it is not known.
   [[nodiscard]] std::vector<MemoryMoment> memory_timeline() const;
-  // The longest first; empty where none was called.
+  // Returns the collectives, longest first; empty where none was called.
   [[nodiscard]] std::vector<Collective> collectives() const;
-  // The ranks of a merged report, in order; empty for one process.
+  // Returns the ranks of a merged report, in order; empty for one process.
   [[nodiscard]] const std::vector<Rank>& ranks() const&;
   [[nodiscard]] std::vector<Rank> ranks() const&& { return std::as_const(*this).ranks(); }
-  // The single report of a rank. A merged report keeps those of the slowest and of the median rank. Throws
+  // Returns the single report of a rank. A merged report keeps two, of the slowest and of the median rank. Throws
   // std::out_of_range for others, naming these two.
   [[nodiscard]] Report report_of_rank(std::int64_t rank) const;
-  // Ranks that were to be merged and whose reports are missing.
+  // Returns the ranks that were to be merged and whose reports are missing.
   [[nodiscard]] const std::vector<std::int64_t>& missing_ranks() const&;
   [[nodiscard]] std::vector<std::int64_t> missing_ranks() const&& { return std::as_const(*this).missing_ranks(); }
   [[nodiscard]] const Coverage& coverage() const&;
@@ -176,59 +176,61 @@ class Report {
   [[nodiscard]] Ceilings ceilings() const&& { return std::as_const(*this).ceilings(); }
   [[nodiscard]] const Environment& environment() const&;
   [[nodiscard]] Environment environment() const&& { return std::as_const(*this).environment(); }
-  // True if an exception ended the profile: the report has only what ran before.
+  // Returns true if an exception ended the profile: the report has only what ran before.
   [[nodiscard]] bool partial() const;
-  // The number of steps of a block that were marked (Block::step, run_steps; prof.step() in Python); empty if none was.
+  // Returns the number of marked steps of a block (Block::step, run_steps; prof.step() in Python); empty if none was.
   // Rows and total are those of the whole block; the table's header has the mean of a step.
   [[nodiscard]] std::optional<std::int64_t> steps() const;
-  // The time of each of the first 10,000 steps by the host's clock, which waits for no device: from the end of the step
-  // before it, the first from the block's start. Empty if no step was marked or nothing was timed.
+  // Returns the time of each of the first 10,000 steps by the host's clock, which waits for no device: from the end of
+  // the step before it, the first from the block's start. Empty if no step was marked or nothing was timed.
   [[nodiscard]] const std::vector<std::int64_t>& step_times_ns() const&;
   [[nodiscard]] std::vector<std::int64_t> step_times_ns() const&& { return std::as_const(*this).step_times_ns(); }
   [[nodiscard]] std::vector<std::chrono::nanoseconds> step_times() const;
   [[nodiscard]] std::optional<StepStatistics> step_statistics() const;
-  // Wall times of the timed runs under observation, and of the same runs without any observer.
+  // Return the wall times of the timed runs under observation, and of the same runs without any observer.
   [[nodiscard]] const std::vector<std::int64_t>& run_times_ns() const&;
   [[nodiscard]] std::vector<std::int64_t> run_times_ns() const&& { return std::as_const(*this).run_times_ns(); }
   [[nodiscard]] const std::vector<std::int64_t>& bare_times_ns() const&;
   [[nodiscard]] std::vector<std::int64_t> bare_times_ns() const&& { return std::as_const(*this).bare_times_ns(); }
   [[nodiscard]] std::vector<std::chrono::nanoseconds> run_times() const;
   [[nodiscard]] std::vector<std::chrono::nanoseconds> bare_times() const;
-  // The data that the report was made from (core/profile.h, not installed).
+  // Returns the data that the report was made from (core/profile.h, not installed).
   [[nodiscard]] const Profile& data() const;
-  // The figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
+  // Returns the figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
   [[nodiscard]] const Analysis& analysis() const { return *analysis_; }
 
-  // The report of one call on another device, made of what was counted here: every time is predicted, from roofs such
-  // as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument, one
-  // sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
+  // Returns the report of one call on another device, made of what was counted here: every time is predicted, from
+  // roofs such as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument,
+  // one sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
   [[nodiscard]] Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
-  // The options under which the times were predicted; empty if they were measured.
+  // Returns the options under which the times were predicted; empty if they were measured.
   [[nodiscard]] std::string prediction() const;
 
-  // Throws std::invalid_argument for names that are not known and for options below 0.
+  // Returns the table as text. Throws std::invalid_argument for names that are not known and for options below 0.
   [[nodiscard]] std::string table(const TableOptions& options = {}) const;
-  // What ran, where, its total, the findings, what is not covered and how to see more, in at most 40 lines of ASCII.
+  // Returns at most 40 lines of ASCII: what ran and where, the total, the findings, what is not covered and how to see
+  // more.
   [[nodiscard]] std::string brief() const;
-  // The heading, the findings, rows and the coverage as Markdown with tables that GitHub shows; 25 rows where no limit
-  // is given. Throws as `table` does.
+  // Returns the heading, the findings, rows and the coverage as Markdown with tables that GitHub shows; 25 rows where
+  // no limit is given. Throws as `table` does.
   [[nodiscard]] std::string markdown(const TableOptions& options = {}) const;
   [[nodiscard]] std::string to_json() const;
-  // A line for each row of the table by that. A text that a spreadsheet would take for a formula has an apostrophe
-  // before it. Throws std::invalid_argument for words that no table is by.
+  // Returns a line for each row of the table that `by` names. A text that a spreadsheet would take for a formula has an
+  // apostrophe before it. Throws std::invalid_argument for names that no table has.
   [[nodiscard]] std::string to_csv(std::string_view by = "module") const;
   // Write the file whole or not at all. Throw std::runtime_error naming the path.
   void write_json(const std::string& path) const;
   void write_csv(const std::string& path, std::string_view by = "module") const;
 
-  // The report that wrote that file, or that text. Throw std::runtime_error: one sentence that names the file (not of a
-  // text) and says what is wrong with it.
+  // Return the report in a file of write_json, or in a text of to_json. Throw std::runtime_error: one sentence that
+  // says what is wrong with it, and names the file.
   [[nodiscard]] static Report from_json(const std::string& path);
   [[nodiscard]] static Report from_json_text(std::string_view text);
-  // The report of what ran while torch.profiler recorded that trace, here or on another machine: the JSON, unpacked,
-  // that export_chrome_trace wrote. `roofs`: empty for the published ones of the device that the trace names. Operators
-  // whose shapes torch computes in Python alone (conv2d among them) have no cost in a C++ program; roofprof.from_trace
-  // has no such gap. Throws std::runtime_error: one sentence that names the file and says what is wrong with it.
+  // Returns the report of what ran while torch.profiler recorded a trace, here or on another machine: the JSON,
+  // unpacked, that export_chrome_trace wrote. `roofs`: empty for the published ones of the device that the trace names.
+  // Operators whose shapes torch computes in Python alone (conv2d among them) have no cost in a C++ program;
+  // roofprof.from_trace has no such gap. Throws std::runtime_error: one sentence that names the file and says what is
+  // wrong with it.
   [[nodiscard]] static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:

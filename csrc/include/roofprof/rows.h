@@ -38,7 +38,7 @@ using Nanoseconds = std::optional<std::chrono::nanoseconds>;
 
 inline Nanoseconds duration_of(const std::optional<std::int64_t>& ns) { return ns ? Nanoseconds(*ns) : std::nullopt; }
 
-// An earlier name of a std::optional, in a union with it. It has no constructor, so that it can stand there.
+// An earlier name of a std::optional, in a union with it; it has no constructor, as the union requires.
 struct EarlierName {
   using Value = std::optional<std::int64_t>;
   alignas(Value) std::byte storage[sizeof(Value)];  // of the later name
@@ -73,12 +73,12 @@ struct Figures {
   std::optional<double> time_spread;       // (max - min) / median of this time over all timed runs
   std::optional<std::int64_t> op_time_ns;  // the part of time_ns that was spent inside counted ops
   std::optional<std::int64_t> busy_ns;     // GPU: union of kernel intervals
-  std::optional<std::int64_t> idle_ns;     // GPU: it ran nothing until a launch of these began; of the total all of it
+  std::optional<std::int64_t> idle_ns;     // GPU: nothing ran until a launch of these began; for the total: all of it
   std::optional<double> utilization;       // GPU: 100 x busy / (busy + idle)
   std::optional<std::int64_t> host_time_ns;
   std::optional<std::int64_t> wall_ns;
 
-  // These count the leading operations: FLOPs, or integer operations where those are more.
+  // These count the leading operations: FLOPs, or integer operations where they are more.
   std::optional<double> intensity;           // operations per byte
   std::optional<double> attainable;          // operations per second under the roofs
   std::optional<double> achieved_flops;      // operations per second
@@ -92,7 +92,7 @@ struct Figures {
     [[deprecated("use lower_bound_time_ns")]] detail::EarlierName lower_bound_ns;
   };
   std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
-  // 0-100, by the bytes that hardware counters saw DRAM move, where percent_of_roof takes those that must move.
+  // 0-100, by the bytes that DRAM moved as hardware counters saw it; percent_of_roof takes the bytes that must move.
   std::optional<double> percent_of_roof_counted;
   union {
     std::optional<std::int64_t> wasted_time_ns = {};
@@ -112,7 +112,7 @@ struct Figures {
   std::optional<double> dram_read_ratio;       // of bytes read
   std::optional<double> dram_write_ratio;      // of bytes written: what a kernel left in the cache may be written later
   std::optional<double> dram_bandwidth;        // B/s: dram_bytes / time of kernels
-  std::optional<std::int64_t> executed_flops;  // from hardware counters, where they were asked for
+  std::optional<std::int64_t> executed_flops;  // from hardware counters, on request
   std::optional<std::int64_t> kernel_count;
 
   bool incomplete = false;  // holds an op without a cost: counts are lower limits (">=")
@@ -133,9 +133,9 @@ struct Figures {
   [[nodiscard]] detail::Nanoseconds lower_bound_time() const { return detail::duration_of(lower_bound_time_ns); }
   [[nodiscard]] detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
 
-  // The figure that has this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it was
-  // not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest, and
-  // for a figure that is not a number.
+  // Returns the figure with this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it
+  // was not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest,
+  // and for a figure that is not a number.
   [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
@@ -145,7 +145,7 @@ struct RooflineRow : Figures {
   std::string type;
   std::int64_t depth = 0;
   std::optional<std::int64_t> calls;  // empty where calls cannot be seen
-  // Distinct parameters of the subtree; not known of a trace that was read without its model.
+  // Distinct parameters of the subtree; not known for a trace that was read without its model.
   bool params_known = true;
   std::int64_t params = 0;
   std::int64_t trainable_params = 0;
@@ -157,21 +157,21 @@ struct RooflineRow : Figures {
   // Bytes above what was allocated before the call; in the total it covers all calls.
   std::optional<std::int64_t> peak_memory;
   std::optional<std::int64_t> kept_memory;  // bytes that the forward left allocated, without its outputs
-  // Of the subtree as if it were one fused op: what crosses its boundary (inputs, outputs, parameters and buffers once
-  // in each call, and what the backward needs), and the least time by the roofs of these bytes and of all its
-  // operations.
+  // Figures of the subtree as if it were one fused op: the bytes that cross its boundary (inputs, outputs, parameters
+  // and buffers once in each call, and what the backward needs), and the least time that the roofs allow for these
+  // bytes and all its operations.
   std::optional<std::int64_t> fused_bytes;
   std::optional<std::int64_t> fused_bound_time_ns;
   std::optional<double> percent_of_fused;  // 0-100: 100 x fused bound / time
-  // Of kernels of compiled code that count for a module above, the subtree's share by work: that time is in the row of
-  // that module. Empty where no kernels of compiled code are known.
+  // The subtree's share, by work, of the time of compiled kernels that counts in the row of a module above. Empty where
+  // no kernels of compiled code are known.
   std::optional<std::int64_t> shared_time_ns;
   bool inferred = false;  // attribution was inferred, not seen ("~")
   // The module's share (0-100) of the work of the compiled region that it runs in: lower bounds, or FLOPs without
   // roofs. Never a share of time.
   std::optional<double> work_share;
-  // Only in a merged report, whose other figures are sums over ranks: this row's time on the fastest, the median and
-  // the slowest rank that has it, the slowest rank, and 100 x (slowest - mean) / slowest.
+  // Set only in a merged report, whose other figures are sums over ranks: this row's time on the fastest, the median
+  // and the slowest rank that has it, the slowest rank, and 100 x (slowest - mean) / slowest.
   std::optional<std::int64_t> time_min_ns;
   std::optional<std::int64_t> time_median_ns;
   std::optional<std::int64_t> time_max_ns;
@@ -185,8 +185,8 @@ struct RooflineRow : Figures {
   // The time of the collectives that it and the modules below it caused in which other work ran. It is in neither time
   // nor lower bound.
   std::optional<std::int64_t> hidden_communication_ns;
-  // Only of the total, whose idle time is their sum: on each device until its first launch, between launches, and after
-  // the last one. A row's idle time is between launches alone.
+  // Set only for the total, whose idle time is their sum: the time of each device before its first launch, between
+  // launches, and after the last one. A row's idle time is only between launches.
   std::optional<std::int64_t> idle_before_ns;
   std::optional<std::int64_t> idle_between_ns;
   std::optional<std::int64_t> idle_after_ns;
@@ -225,7 +225,7 @@ struct Siblings {
   std::optional<std::string> slowest;   // path of the slowest, where it stands out from the others
   std::optional<double> slowest_ratio;  // its time / the median
 
-  // Throws std::logic_error where there are no rows: these Siblings are no report's, or were moved from.
+  // Throws std::logic_error if `rows` is empty: these Siblings do not come from a report, or were moved from.
   [[nodiscard]] const RooflineRow& mean() const&;
   [[nodiscard]] RooflineRow mean() const&& { return mean(); }
 };
@@ -255,12 +255,12 @@ struct TokenPhase {
 // recomputed (Korthikanti et al. 2022, section 6).
 struct FlopsUtilization {
   double mfu = 0;            // 2 x MACs of forward and backward
-  double hfu = 0;            // and of forwards that the backward runs again
-  std::int64_t time_ns = 0;  // that both divide by
+  double hfu = 0;            // the same, with the forwards that the backward runs again
+  std::int64_t time_ns = 0;  // the time that both divide by
   std::string time_of;       // what that time is: "its wall time"
 };
 
-// How sure a finding is.
+// The certainty of a finding.
 enum class Confidence : std::uint8_t { low, medium, high };
 inline constexpr std::array<std::string_view, 3> kConfidenceNames = {"low", "medium", "high"};
 
@@ -280,8 +280,8 @@ struct Finding {
   std::int64_t gain_high_ns = 0;
   std::string basis;  // what the gain is known from: "lower bound", "fused bound", "other precision's roof"
   Confidence confidence = Confidence::medium;
-  std::string because;                     // why so sure
-  std::optional<std::string> try_it;       // code that tries it; empty: there is no short one
+  std::string because;                     // the reason for this confidence
+  std::optional<std::string> try_it;       // code that tries it; empty: no short code does
   std::map<std::string, double> evidence;  // figures that call for it
   std::string reference;                   // where the rule is from
 
@@ -296,7 +296,7 @@ using Advice [[deprecated("use Finding")]] = Finding;
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
-  // The same by name; empty if the grouping lacks that key.
+  // The same values by name; empty if the grouping lacks that key.
   std::optional<std::string> phase;
   std::optional<std::string> op;
   std::optional<std::string> module;
@@ -307,8 +307,8 @@ struct GroupRow : Figures {
   std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
   std::int64_t output_elements = 0;       // of the first result, calls added up
   std::optional<double> percent_of_time;  // 0-100, of the time inside all ops
-  // It is the time of compiled code, whose work stands with the ops that it ran, or is not known: its own counts are 0,
-  // and tables show n/a.
+  // True for the time of compiled code. Its work counts with the ops that it ran, or is not known, so the counts here
+  // are 0, and tables show n/a.
   bool work_elsewhere = false;
 
   // Takes the names of Figures::figure, and "calls" and its like.
@@ -329,7 +329,7 @@ struct KernelRow {
   std::array<std::int32_t, 3> block{};
   std::int64_t device = 0;
   bool in_graph = false;
-  std::string built_for;       // architecture that its name tells, "sm_80"; empty: it tells none
+  std::string built_for;       // the architecture in its name, "sm_80"; empty: none
   double percent_of_time = 0;  // 0-100, of all kernels' time
   std::int64_t total_ns = 0;
   std::int64_t instances = 0;
@@ -338,11 +338,11 @@ struct KernelRow {
   std::int64_t min_ns = 0;
   std::int64_t max_ns = 0;
   double stddev_ns = 0;
-  // Of copies and fills; of a kernel of compiled code, those of its own inputs and outputs.
+  // Bytes that a copy or fill moves; for a kernel of compiled code, the bytes of its inputs and outputs.
   std::optional<std::int64_t> bytes;
   bool incomplete = false;  // its bytes, and what follows from them, are lower limits (">=")
-  // Of a kernel of compiled code: what its ops would move one by one, and which they are; the modules that they are of
-  // with their shares, "fc1 80%, act 20%"; whether they are several; where its code and the user's line are.
+  // Set for a kernel of compiled code: the bytes that its ops would move one by one, the ops, their modules with their
+  // shares ("fc1 80%, act 20%"), true if there are several, and the places of its code and of the user's line.
   std::optional<std::int64_t> unfused_bytes;
   std::string fused;
   std::string modules;
@@ -356,14 +356,14 @@ struct KernelRow {
   std::optional<std::int64_t> l1_bytes;
   std::optional<std::int64_t> executed_flops;
   std::optional<double> dram_bandwidth;  // B/s
-  // Executed FLOPs where they were measured, else its op's where it is the op's only kernel; and these per byte.
+  // Executed FLOPs where they were measured, else those of its op if it is the op's only kernel; then rates by these.
   std::optional<std::int64_t> flops;
   std::optional<double> achieved_flops;  // operations per second
   std::optional<double> dram_intensity;
   std::optional<double> l2_intensity;
   std::optional<double> l1_intensity;
-  // By what was counted: the longest of what its operations need at their peaks, and its bytes at DRAM's and the L2's
-  // bandwidth.
+  // The longest of the times that its counted operations need at their peaks, and its counted bytes at the bandwidth of
+  // DRAM and of the L2.
   std::optional<std::int64_t> lower_bound_time_ns;
   std::optional<double> percent_of_roof;  // 100 x lower bound / total
   Bound bound;
@@ -379,29 +379,30 @@ struct KernelRow {
     return std::chrono::duration<double, std::nano>(stddev_ns);
   }
 
-  // The figure of that name, with the rules of Figures::figure.
+  // Returns the figure of that name, with the rules of Figures::figure.
   [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
 
-// Storages that were alive when most memory was: of one category, module and phase (docs/memory.md).
+// The storages of one category, module and phase that were alive at the peak of memory (docs/memory.md).
 struct MemoryRow {
   std::string category = {};  // "parameters", "buffers", "inputs", "gradients", "optimizer state", "activations",
                               // "outputs", "temporaries" or "other"
-  std::string module = {};    // path: whose op allocated them; of parameters and buffers, whose they are
-  std::string phase = {};     // in which they were allocated; empty: they were there before
+  std::string module = {};    // path of the module whose op allocated them, or that owns them (parameters, buffers)
+  std::string phase = {};     // the phase of their allocation; empty: they were there before
   bool before = false;        // they were there before; the others add up to the total's peak_memory
   std::int64_t storages = 0;
   std::int64_t bytes = 0;
   double percent_of_all = 0;  // 0-100, of the bytes of all rows
 };
 
-// The most memory during equally many ops, from `first_op` on: bytes above those that were there before.
+// The most memory during a stretch of ops that begins with `first_op`: bytes above those that were there before. All
+// stretches have equally many ops.
 struct MemoryMoment {
   std::int64_t first_op = 0;
   std::int64_t bytes = 0;
   std::string module = {};  // path of the row that allocated then
   std::string phase = {};
-  bool is_peak = false;  // the most of all was during these ops
+  bool is_peak = false;  // true for the ops with the most of all
 };
 
 }  // namespace roofprof

@@ -34,18 +34,18 @@ struct SourcePlace {
   }
 };
 
-// What a compiler says of Scope("name"); without a variable: such a mark ends where it begins.
+// Makes the compiler warn of Scope("name") without a variable: such a mark ends where it begins.
 #define ROOFPROF_NEEDS_A_NAME_ nodiscard("without a variable it marks nothing: use ROOFPROF_SCOPE or ROOFPROF_WORK")
 
-// Counts in a separate row, while it lives, what this thread does. Begin and end it on one thread; where a thread ends
+// While it lives, counts what this thread does in a separate row. Begin and end it on one thread; where a thread ends
 // scopes in another order, the end of an outer one ends those inside it.
 class [[ROOFPROF_NEEDS_A_NAME_]] Scope {
  public:
   // A region: a row of that name below the module or region that runs here. Throws std::invalid_argument for a name of
   // more than 1,000 bytes.
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(std::string_view name);
-  // A call of that module: its row, if the profiled model has it. A module that calls itself has as many calls; further
-  // marks inside of a call of the same module (of what its forward calls) are part of that call.
+  // A call of that module: its row, if the profiled model has it. A module that calls itself has a call each
+  // time; further marks of a module inside its call (in what its forward calls) are part of that call.
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here())
       : Scope(&module, place) {}
   // These throw std::invalid_argument if the module is null.
@@ -85,7 +85,7 @@ class [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork {
 
 }  // namespace roofprof
 
-// Several may stand on one line, and in any namespace. (With parentheses, Scope x(std::string(name)) declares a
+// Several may be on one line, and in any namespace. (With parentheses, Scope x(std::string(name)) declares a
 // function.)
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)

@@ -38,7 +38,7 @@ struct Work {
   // Elements of the first tensor argument and of the first result. Conventions of other tools count by them.
   std::int64_t input_elements = 0;
   std::int64_t output_elements = 0;
-  // The counts are lower limits: a part of the work is not known.
+  // True if the counts are lower limits: a part of the work is not known.
   bool lower_limit = false;
 
   constexpr std::int64_t& operations_in(DType dtype) { return operations[static_cast<std::size_t>(dtype)]; }
@@ -55,7 +55,7 @@ struct Work {
            std::ranges::any_of(operations, is_negative);
   }
 
-  // Multiply-accumulates in that dtype, with the two operations of each.
+  // Adds multiply-accumulates in that dtype, with the two operations of each.
   constexpr void add_macs(std::int64_t count, DType dtype) {
     macs = saturating_add(macs, count);
     causal_macs = saturating_add(causal_macs, count);
@@ -75,7 +75,7 @@ struct Work {
     return *this;
   }
 
-  // This work done `times` times over.
+  // Returns this work done `times` times over.
   [[nodiscard]] constexpr Work times(std::int64_t times) const {
     Work result = *this;
     result.macs = saturating_multiply(macs, times);

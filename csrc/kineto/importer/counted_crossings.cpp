@@ -34,7 +34,7 @@ CountedOps ops_of_model(const Profile& counted) {
   return ops;
 }
 
-// What a module does alike in both calls, whatever its sizes.
+// The key of an op without its shapes: it is the same in both calls, whatever their sizes.
 using Alike = std::tuple<std::string_view, std::string_view, DType>;
 
 Alike alike(const CountedOps::key_type& key) { return {std::get<0>(key), std::get<1>(key), std::get<2>(key)}; }

@@ -1,5 +1,5 @@
 #pragma once
-// What crosses the boundaries of a trace's modules, as a counted call of the model that was recorded tells it.
+// Takes the bytes that cross the boundaries of a trace's modules from a counted call of the recorded model.
 
 #include <string>
 

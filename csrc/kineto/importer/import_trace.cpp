@@ -72,7 +72,7 @@ class Divider {
     for (auto* sum : {&comms.time_ns, &comms.exposed_ns}) {
       if (*sum) time(**sum);
     }
-    comms.calls.clear();  // there are no calls of a mean
+    comms.calls.clear();  // a mean over steps has no single calls
   }
   bool uneven() const { return uneven_; }
 
@@ -156,7 +156,7 @@ void note_other_device(RunRecord& observed, const Ceilings& roofs, const std::st
 }
 
 // Gives the record roofs: those given, else the published ones of the device that its environment names; where there
-// are none, a note says so. `source`: what does not name it, "the trace".
+// are none, a note says so. `source`: the file's name in notes, "the trace".
 void give_roofs(RunRecord& observed, const std::optional<Ceilings>& roofs, const std::string& source) {
   const auto device = facts_in(observed.run.environment).gpu;
   if (roofs) {

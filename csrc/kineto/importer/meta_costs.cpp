@@ -69,7 +69,7 @@ constexpr std::array<std::pair<std::string_view, c10::ScalarType>, 30> kElementT
 }};
 
 // A number that was given for a tensor ("x * 2") is recorded as a tensor of no dimensions of one of these types;
-// tensors of theirs without dimensions are rare.
+// real tensors of these types without dimensions are rare.
 constexpr std::array<std::string_view, 5> kTypesOfNumbers = {"double", "long int", "long long", "bool",
                                                              "c10::complex<double>"};
 

@@ -29,7 +29,7 @@ class BackgroundLoad {
   enum class Ranks : std::uint8_t { are_neighbours, are_our_own };
   explicit BackgroundLoad(Ranks ranks = Ranks::are_neighbours);
 
-  // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not tell, or
+  // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not show it, or
   // after less than 0.2 s, as the system counts in ticks of 10 ms.
   std::optional<double> share() const;
 

@@ -23,13 +23,13 @@ std::string torch_threads_text();
 // launchers set too.
 struct RankOfEnvironment {
   std::int64_t rank = 0;
-  std::int64_t world_size = 0;  // 0: the process is no rank
+  std::int64_t world_size = 0;  // 0: the process has no rank
   std::string wrong;            // what is wrong with the variables, a sentence; empty: nothing
 };
 RankOfEnvironment rank_of_environment();
 
-// Keys in snake_case with units in their names; what the system does not tell is left out, except `governor`, which
-// then says so. Sizes of caches are those of one cache.
+// Keys in snake_case with units in their names; what the system does not show is left out, except `governor`, which
+// then says that. Sizes of caches are those of one cache.
 Environment cpu_environment();
 
 // The CPU's model name; the architecture where the system names no model.

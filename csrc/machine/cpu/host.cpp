@@ -49,14 +49,14 @@ void for_each_cgroup(const fs::path& system, std::string_view controller,
   }
 }
 
-// Empty: none, which version 1 tells by a number near the largest that there is.
+// Returns the limit; empty: none, for which version 1 has a number near the largest possible.
 std::optional<std::int64_t> memory_limit_of(const fs::path& group, bool unified) {
   constexpr std::int64_t kNone = std::int64_t{1} << 60;
   const auto limit = first_number(group / (unified ? "memory.max" : "memory.limit_in_bytes"));
   return limit && *limit < kNone ? limit : std::nullopt;
 }
 
-// The value of `key` in a file of "key value" lines; 0 where there is none.
+// Returns the value of `key` in a file of "key value" lines; 0 where the file lacks it.
 std::int64_t statistic(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
   std::string name;

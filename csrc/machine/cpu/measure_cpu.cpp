@@ -110,7 +110,7 @@ std::string level_method(const Plateau& level, const std::vector<Plateau>& all, 
   return method + "; write-allocate not counted";
 }
 
-// One round alone has no spread.
+// Returns the spread; empty for a single round, which has none.
 std::optional<double> spread_of(const std::vector<Round>& rounds, double spread) {
   return rounds.size() > 1 ? std::optional(spread) : std::nullopt;
 }

@@ -101,7 +101,7 @@ std::vector<Trial> cache_trials(std::int64_t working_set_bytes, std::int64_t mul
 }
 
 std::vector<std::int64_t> curve_working_sets(std::int64_t cache_bytes) {
-  // In a smaller set a line is read again within the time of one read, and the hardware makes one of both.
+  // Smaller sets read a line again before its first read has ended, and the hardware merges the two reads.
   const double first = static_cast<double>(cache_bytes) / 4;
   std::vector<std::int64_t> sizes;
   double size = first;
@@ -333,7 +333,7 @@ class RoofMeasurement {
     } catch (const CollectorError& error) {
       why = error.what();
     }
-    // Returns why there is no answer; empty: there is one.
+    // Asks the question, and returns why it has no answer; empty: it has one.
     const auto ask = [&](const auto& question) -> std::string {
       if (collector == nullptr) return why;
       try {
@@ -421,7 +421,7 @@ class RoofMeasurement {
   }
 
   static constexpr double kNearClock = 0.75;
-  // Of what all SMs do at the clock that they had during the best burst.
+  // Returns the peak's share of what all SMs can do at the clock of the best burst; empty where that is not known.
   std::optional<double> share_of_clock(DType dtype, const ComputePeak& peak) const {
     if (!facts_ || !facts_->sm_count || !peak.clock_hz) return std::nullopt;
     const auto of_one = tensor_operations_per_clock(dtype, facts_->compute_major, facts_->compute_minor);
@@ -435,7 +435,7 @@ class RoofMeasurement {
     return cuda::cuda_core_fp32_peak(*facts_->sm_count, *facts_->clock_hz, facts_->compute_major,
                                      facts_->compute_minor);
   }
-  // NOLINTBEGIN(bugprone-unchecked-optional-access): without them there is no peak of the cores
+  // NOLINTBEGIN(bugprone-unchecked-optional-access): core_peak() has a value only with them
   std::string share_of_cores(double rate, double cores) const {
     return number_text(100 * rate / cores) + "% of the CUDA cores' " + number_text(cores / 1e12) +
            " TFLOP/s, computed for " + std::to_string(*facts_->sm_count) + " SMs at their highest clock, " +

@@ -51,8 +51,8 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
 struct RoofOptions {
   PeakOptions peaks;  // with the device and the timer, which all roofs use
   std::optional<cuda::NvidiaDevice> facts = {};
-  // Makes what tells the kernels behind the peaks and the bytes that the L2 counts, once all rates are known. Throws
-  // CollectorError.
+  // Makes the collector that finds the kernels behind the peaks and the bytes that the L2 counts, once all rates are
+  // known. Throws CollectorError.
   std::function<std::unique_ptr<DeviceCollector>()> collector = {};
   std::int64_t array_bytes = std::int64_t{1} << 30;  // of DRAM's arrays, at least, where the memory allows it
   std::int64_t link_bytes = std::int64_t{256} << 20;

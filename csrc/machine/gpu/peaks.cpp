@@ -78,13 +78,13 @@ const char* name_of_legacy(at::Float32MatmulPrecision precision) {
 }  // namespace
 
 Fp32Products::Fp32Products(bool allow_tf32) : cuda_(own(kCuda, kMatmul)), mkldnn_(own(kMkldnn, kMatmul)) {
-  // torch tells its old flag only where the new precisions do not speak against it.
+  // torch gives its old flag only where the new precisions agree with it.
   set(kCuda, kMatmul, Float32Precision::IEEE);
   set(kMkldnn, kMatmul, Float32Precision::IEEE);
   legacy_ = at::globalContext().float32MatmulPrecision();
   set(kMkldnn, kMatmul, mkldnn_);
   at::globalContext().setAllowTF32CuBLAS(allow_tf32);
-  // Without tf32 that inherits; what it inherits may be tf32.
+  // Without tf32 this precision would inherit, perhaps tf32.
   set(kCuda, kMatmul, allow_tf32 ? Float32Precision::TF32 : Float32Precision::IEEE);
 }
 
@@ -229,7 +229,7 @@ struct Candidate {
   Rate rate;
 };
 
-// Asks for the device's clock and power while it works, on a thread of its own: the one that gives it work waits.
+// Asks for the device's clock and power while it works, on a separate thread: the one that gives it work waits.
 class DeviceWatch {
  public:
   explicit DeviceWatch(const PeakOptions& options) : options_(options) {

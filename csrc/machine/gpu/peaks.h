@@ -21,8 +21,8 @@ namespace roofprof {
 
 // Settings of torch's that decide what a matrix product on a GPU computes with, set for a measurement and put back.
 
-// Decides for as long as this lives whether fp32 products on a GPU may use tf32. Afterwards all that torch keeps of it
-// is as it was: the old flags, the new precisions, and whether a precision was set or is inherited.
+// While it lives, lets fp32 products on a GPU use tf32, or forbids it. Afterwards torch's settings for that are as they
+// were: the old flags, the new precisions, and whether a precision was set or is inherited.
 class Fp32Products {
  public:
   explicit Fp32Products(bool allow_tf32);
@@ -49,7 +49,7 @@ class AnyAlgorithm {
   bool warn_only_;
 };
 
-// What the products of a dtype are run under.
+// Sets torch for the products of a dtype, and puts the settings back at the end.
 struct TorchSettings {
   explicit TorchSettings(DType dtype) : fp32_products(dtype == DType::tf32) {}
   AnyAlgorithm any_algorithm;
@@ -65,7 +65,7 @@ struct ComputePeak {
   std::string method;                // "fastest of 13 shapes and layouts, best of 3 bursts, SM clock 1755 MHz"
   std::optional<double> clock_hz;    // while the best burst ran
   std::optional<SustainedRate> sustained;
-  std::function<Trial()> again;  // makes its work anew, to be run under TorchSettings
+  std::function<Trial()> again;  // makes its work again, to be run under TorchSettings
   std::string left_out;          // why the figure is missing, as half a sentence; else empty
 
   static ComputePeak none(std::string why) {
@@ -77,8 +77,8 @@ struct ComputePeak {
 
 // Large matrix products and convolutions on a device, with the operations that they are counted for.
 
-// How the two matrices are stored. The right one is transposed where it is the weights of a linear layer, the left one
-// where the product is the gradient of these.
+// The storage order of the two matrices. The right one is transposed where it is the weights of a linear layer, the
+// left one where the product is the gradient of these.
 enum class Layout : std::uint8_t { right_transposed, plain, left_transposed };
 
 struct ProductShape {
@@ -124,14 +124,14 @@ struct PeakOptions {
   c10::Device device = c10::kCPU;
   Timer timer;
   std::chrono::duration<double> budget{1.0};
-  // Of the products, from cheap to costly; each is tried in all layouts that its dtype has.
+  // Shapes of the products, from cheap to costly; each is tried in all layouts that its dtype has.
   std::vector<ProductShape> shapes = {{2048, 2048, 2048}, {4096, 4096, 4096}, {4096, 16384, 4096}, {8192, 8192, 8192}};
   ConvolutionShape convolution = {};
   bool with_convolution = true;
   // The hardware's limit, where it is known for this dtype: a convolution beyond it does fewer operations than are
   // counted for it (Winograd, FFT) and cannot give the peak.
   std::optional<double> limit = {};
-  // Of the SMs, and of the device: asked again and again by another thread while it works; may be empty.
+  // Return the SMs' clock and the device's power. Another thread calls them repeatedly during the work. May be empty.
   std::function<std::optional<std::int64_t>()> clock_hz = {};
   std::function<std::optional<double>()> power_watts = {};
   std::chrono::duration<double> pause{0};          // before a burst, so that it does not begin where another one ended

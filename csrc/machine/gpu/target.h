@@ -62,8 +62,8 @@ void refuse_beside_torchs_profiler();
 // Returns the bytes that can be allocated on a device now, what torch caches included; on the CPU a small fixed number.
 std::int64_t free_bytes(c10::Device device);
 
-// Gives back what torch's allocators have cached since this was made: all that they cache, as they cannot tell it
-// apart, and only if it has become more. What cuBLAS keeps for its work stays, as after any product.
+// Gives back what torch's allocators have cached since this was made: all that they cache, as they cannot distinguish
+// it, and only if it has become more. What cuBLAS keeps for its work stays, as after any product.
 class MemoryGivenBack {
  public:
   explicit MemoryGivenBack(c10::Device device);

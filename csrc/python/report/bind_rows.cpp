@@ -41,7 +41,7 @@ CountsByName by_dtype(const ByDType& operations, Keep keep) {
   return result;
 }
 
-// Returns a figure that is no time.
+// Returns Python's value of a figure that is not a time.
 template <class Value>
 auto to_python(const Value& value) {
   if constexpr (std::is_same_v<Value, Bound>) {
@@ -110,7 +110,7 @@ std::string listed(roofprof::Facts facts) {
 
 std::string unit_in_python(Unit unit) { return unit == Unit::nanoseconds ? "seconds" : std::string(unit_name(unit)); }
 
-// What help() says of the attribute: Column "%roof"; percent. %roof = lower bound / time. Needs time, roofs.
+// Returns help()'s text of an attribute: Column "%roof"; percent. %roof = lower bound / time. Needs time, roofs.
 std::string doc_of(const FigureInfo& info, bool of_self) {
   std::string doc = "Column \"" + info.heading_in(of_self) + "\"; " + unit_in_python(info.unit) + ".";
   if (of_self) doc += " Of its own ops, without the modules inside.";
@@ -189,7 +189,7 @@ AnyDict columns_of_rows(const Report& report, std::string_view by) {
 
 // ---- pickles: a tuple of what a row keeps
 
-// What the table of figures has under other names than the row.
+// Returns the row's members that the table of figures lacks, or has under other names.
 template <class Row>
 constexpr auto further_members() {
   if constexpr (std::is_same_v<Row, RooflineRow>) {

@@ -28,7 +28,7 @@ inline std::optional<double> seconds(std::optional<std::int64_t> nanoseconds) {
   return nanoseconds ? std::optional(seconds(static_cast<double>(*nanoseconds))) : std::nullopt;
 }
 
-// What help() says of a struct, and of its attributes by name.
+// help()'s texts of a struct, and of its attributes by name.
 struct Docs {
   const char* of_struct = "";
   std::map<std::string_view, const char*> of_attributes = {};

@@ -1,5 +1,5 @@
 #pragma once
-// What C++ refuses, as Python says it.
+// Translates C++ exceptions to Python's.
 
 #include <pybind11/pybind11.h>
 
@@ -9,7 +9,7 @@
 
 namespace roofprof::python {
 
-// In functions of the module that calls this, a std::invalid_argument is a roofprof.Error.
+// Makes the functions of the module that calls this raise roofprof.Error for std::invalid_argument.
 inline void translate_errors() {
   pybind11::register_local_exception_translator([](std::exception_ptr thrown) {
     try {

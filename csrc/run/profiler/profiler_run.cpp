@@ -103,7 +103,7 @@ class ModelTarget final : public run::SessionTarget {
         call_(call),
         first_(std::move(first)) {}
 
-  // Before the counting call, where further ones are to follow.
+  // Takes a snapshot, before the counting call, if further calls are to follow.
   void keep_state(const Model& model, Reach inputs) { snapshot_.emplace(model, std::move(inputs)); }
 
   void count(std::optional<Pass>& pass) override {

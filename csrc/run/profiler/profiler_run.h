@@ -1,5 +1,5 @@
 #pragma once
-// One run or block of a C++ profiler: what is called, and the report of it.
+// Holds one run or block of a C++ profiler: its calls, and its report.
 
 #include <ATen/core/Tensor.h>
 

@@ -28,14 +28,14 @@ class Call {
 
   using Returned = std::function<void(const std::vector<const at::Tensor*>* tensors)>;
   // Makes the caller's call, with the arguments that the caller gave. `returned` gets the tensors that it returns,
-  // before they are dropped; null where it is not known whether these are all.
+  // before they are dropped; null where these may not be all.
   virtual void first(const Returned& returned) = 0;
   // True if arguments are left for further calls: an argument that can only be moved is gone after the first call.
   virtual bool repeatable() const = 0;
   // Makes arguments for one further call, and then that call: the part that is timed.
   virtual void prepare() = 0;
   virtual void again() = 0;
-  // The tensors among the arguments, also in containers of the standard library.
+  // Returns the tensors among the arguments, also in containers of the standard library.
   virtual std::vector<const at::Tensor*> inputs() const = 0;
 };
 
@@ -60,7 +60,7 @@ constexpr bool is_copied = !std::is_const_v<Value> && std::is_object_v<Value> &&
 template <class Arg>
 constexpr bool is_used_up = !std::is_lvalue_reference_v<Arg> && !std::is_const_v<Arg> && !is_copied<Arg>;
 
-// The same container again: those of torch (c10::Dict, c10::List) copy as references.
+// Returns a copy of the container: those of torch (c10::Dict, c10::List) copy as references.
 template <class T>
 T copy_of(const T& value) {
   if constexpr (requires {
