@@ -332,17 +332,20 @@ std::string OpCall::text(std::string_view argument) const {
 
 DType OpCall::compute_dtype() const {
   const TensorDesc* first = nullptr;
+  bool by_result = false;
   for (const auto* list : {&arguments, &results}) {
     for (const auto& argument : *list) {
       for (const auto& tensor : argument.tensors) {
         if (first == nullptr) first = &tensor;
-        if (is_floating(tensor.dtype)) return tensor.dtype;
+        if (!is_floating(tensor.dtype)) continue;
+        if (tensor.item_bytes > 0) return tensor.dtype;
+        by_result = true;  // a Python number, which changes the result's type and has none itself
       }
     }
-    // Results decide only where the call takes no tensor: factories.
-    if (first != nullptr) return first->dtype;
+    // Else results decide only where the call takes no tensor: factories.
+    if (first != nullptr && !by_result) return first->dtype;
   }
-  return DType::other;
+  return first != nullptr ? first->dtype : DType::other;
 }
 
 const Argument* OpCall::find(std::string_view argument) const {

@@ -17,7 +17,7 @@ namespace roofprof::ops {
 struct TensorDesc {
   DType dtype = DType::other;  // complex types are described by their component: complex64 is fp32, is_complex
   bool is_complex = false;
-  std::int64_t item_bytes = 0;
+  std::int64_t item_bytes = 0;  // 0: a Python number, which is held in no memory
   std::vector<std::int64_t> sizes;
   // The dimensions that are expanded (stride 0): memory holds nothing for them. Empty: none.
   std::vector<bool> expanded;
@@ -110,7 +110,8 @@ struct OpCall {
   [[nodiscard]] std::string text(std::string_view argument) const;
   [[nodiscard]] std::vector<double> numbers(std::string_view argument) const;  // a single number reads as a list of one
 
-  // Returns the dtype of the arithmetic: the first floating tensor's, else the first tensor's.
+  // Returns the dtype of the arithmetic: the first floating tensor's; where a Python number alone is floating, the
+  // result's; else the first tensor's.
   [[nodiscard]] DType compute_dtype() const;
 
   // The scalar names that the op's table line declares, "*" for all (set by the registry while it evaluates the cost).

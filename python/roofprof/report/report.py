@@ -393,7 +393,7 @@ class Report(WritesTraces, Predicts):
         A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
         """
-        text = self._compiled.to_csv(by)
+        text = self._compiled.to_csv(_checked_by(by))
         if path is not None:
             write_whole(path, text.encode())
         return text
@@ -408,7 +408,7 @@ class Report(WritesTraces, Predicts):
         except ImportError:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
         kinds = {"module": "row", "scope": "row"}
-        figures = fields.of(kinds.get(by, by if by in KINDS else "group")).values()
+        figures = fields.of(kinds.get(_checked_by(by), by if by in KINDS else "group")).values()
         numbers = {figure.key for figure in figures if not figure.is_text}
         columns = _report.columns_of_rows(self._compiled, by)
         return pandas.DataFrame(
@@ -459,6 +459,13 @@ def parsed(text: str | bytes) -> Report:
         return Report(_report.report_from_json(text))
     except RuntimeError as error:
         raise ReportError(str(error)) from None
+
+
+def _checked_by(by: str) -> str:
+    """Return the words that rows are grouped by; raise TypeError where they are no text."""
+    if not isinstance(by, str):
+        raise TypeError(f"by is a text such as 'op' or 'op, phase', not {by!r}")
+    return by
 
 
 def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str], by: str, limit: int) -> list[str]:

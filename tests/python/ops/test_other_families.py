@@ -107,3 +107,23 @@ def test_optimizer_steps(build, per_parameter):
     assert not report.coverage.uncosted
     # The step itself counts its calls, one addition for each parameter tensor.
     assert report.total.flops == pytest.approx(per_parameter * 64 * 32, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("compute", "dtype"),
+    [
+        (lambda x: x * 2.5, "fp32"),
+        (lambda x: x + 0.5, "fp32"),
+        (lambda x: x / 2.5, "fp32"),
+        (lambda x: (x > 0) * 2.5, "fp32"),
+        (lambda x: x.half() * 2.5, "fp16"),
+        (lambda x: x.double() * 2.5, "fp64"),
+        (lambda x: x * torch.tensor(2.5), "fp32"),
+        (lambda x: x * 2, "int64"),
+    ],
+)
+def test_a_python_number_computes_in_the_type_that_torch_makes_of_it(compute, dtype):
+    x = torch.arange(4)
+    by_op = roofprof.count(compute, x).by_operator()
+    operator = next(row for name, row in by_op.items() if name in {"aten::mul", "aten::add", "aten::div"})
+    assert operator.operations_by_dtype == {dtype: 4}
