@@ -182,7 +182,7 @@ void bind_findings(py::module_& module) {
          R"(Path of the module with most of that time; of equal siblings their common name, "layers.0-79.mlp".)"},
         {"modules", "All that the rule holds for, most time first."},
         {"op", "The one with most of that time; None: all of the module's."},
-        {"source", R"(The user's code, "FILE:LINE": of the forward around it, or of a compiled kernel.)"},
+        {"source", "The user's code of the forward around it, or of a compiled kernel, as ``FILE:LINE``."},
         {"text", "One sentence: what is wrong, and by how much."},
         {"action", "What to do."},
         {"gain_low", "Seconds of the total's time that this saves, at least."},

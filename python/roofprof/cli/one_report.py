@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roofprof.cli.shared import (
     CommandError,
@@ -24,6 +24,7 @@ from roofprof.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from roofprof.render.views.roofline import RooflineView
     from roofprof.report.report import Report
 
 # ---- show
@@ -140,6 +141,14 @@ def add_plot(commands: Commands) -> None:
     add_json(parser, "the dots and roofs")
 
 
+def _data_of(view: RooflineView) -> dict[str, Any]:
+    """Return the content of a roofline as JSON has it; a dot's row is in the report, at its places."""
+    data = dataclasses.asdict(view)
+    for dot in data["dots"]:
+        del dot["row"]
+    return data
+
+
 def _plot(arguments: argparse.Namespace) -> int:
     """Read the reports, and draw."""
     from roofprof.render.plots.plot import check, views_of
@@ -158,7 +167,7 @@ def _plot(arguments: argparse.Namespace) -> int:
     if arguments.json:
         compiled_before = None if before is None else before._compiled
         views = views_of(report._compiled, arguments.by, compiled_before, expand=arguments.expand)
-        drawn, earlier = (dataclasses.asdict(view) if view else None for view in views)
+        drawn, earlier = (_data_of(view) if view else None for view in views)
         write_json(arguments.json, "roofline", {"report": drawn, "before": earlier})
     return 0
 
