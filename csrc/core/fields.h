@@ -575,12 +575,12 @@ void for_each_kernel_field(Visitor&& visit) {
   for_each_entry(kKernelFields, [&](const FigureInfo& info, auto member) { visit(info.name, info.unit, member); });
 }
 
-// Visits all fields of a RooflineRow, GroupRow, KernelRow, Rank, Collective or MemoryRow, in the order of CSV:
-// visit(info, of_self, value_of), where value_of(row) is the value. `of_self`: it is a row's self figure.
+// Visits the entries of a RooflineRow, GroupRow, KernelRow, Rank, Collective or MemoryRow, in the order of CSV:
+// visit(info, of_self, member, part_of), where part_of(row) has the member: the row, or `of_self` its self figures.
 template <class Row, class Visitor>
-void for_each_field(Visitor&& visit) {
+void for_each_entry_of(Visitor&& visit) {
   const auto own = [&](const FigureInfo& info, auto member) {
-    visit(info, false, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row); });
+    visit(info, false, member, [](auto& row) -> auto& { return row; });
   };
   if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
   if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
@@ -591,9 +591,18 @@ void for_each_field(Visitor&& visit) {
   if constexpr (std::is_base_of_v<Figures, Row>) for_each_entry(kFigures, own);
   if constexpr (std::is_same_v<Row, RooflineRow>) {
     for_each_entry(kFigures, [&](const FigureInfo& info, auto member) {
-      visit(info, true, [member](const Row& row) -> decltype(auto) { return std::invoke(member, row.self); });
+      visit(info, true, member, [](auto& row) -> auto& { return row.self; });
     });
   }
+}
+
+// Visits the same as fields: visit(info, of_self, value_of), where value_of(row) is the value.
+template <class Row, class Visitor>
+void for_each_field(Visitor&& visit) {
+  for_each_entry_of<Row>([&](const FigureInfo& info, bool of_self, auto member, auto part_of) {
+    visit(info, of_self,
+          [member, part_of](const Row& row) -> decltype(auto) { return std::invoke(member, part_of(row)); });
+  });
 }
 
 }  // namespace roofprof

@@ -87,8 +87,8 @@ struct EnvironmentFacts {
   std::string host = {};
   std::string boot = {};  // the same for all processes between two starts of a machine
   std::optional<RecordedSteps> recorded_steps = {};
-  std::string host_before_launches =
-      {};  // of a trace: what the host ran before the first launch, for most of that time
+  // Of a trace: what the host ran before the first launch, for most of that time.
+  std::string host_before_launches = {};
 
   bool operator==(const EnvironmentFacts&) const = default;
 };

@@ -1,6 +1,7 @@
 #pragma once
 // Finds the rows of a report by a table's word for their kind ("module", "kernel"), for CSV and data frames too.
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -287,7 +287,6 @@ void RankMerger::expect(std::int64_t world_size) { merged_->expected = std::max(
 std::int64_t RankMerger::add(const Profile& data, const std::string& name, std::int64_t given_rank,
                              const std::string& host, const std::optional<ClockOffset>& clock) {
   auto facts = facts_in(data.run.environment);
-  if (!host.empty()) facts.host = host;
   const std::int64_t rank = given_rank >= 0 ? given_rank : facts.rank.value_or(-1);
   merged_->check(data, name, rank);
   check_consistent(data);  // reading a file does not check it
@@ -301,8 +300,9 @@ std::int64_t RankMerger::add(const Profile& data, const std::string& name, std::
     merged.first.origin = data.origin;
     merged.first.roofs = data.roofs;
     if (data.device) merged.first.device.make();  // for the kind of report
-    merged.first_facts = facts_in(data.run.environment);
+    merged.first_facts = facts;
   }
+  if (!host.empty()) facts.host = host;
   const auto indices = merged.tree.add(data);
   const auto buckets = merged.sums.add(data, indices);
   merged.add_collectives(data, indices, buckets, clock, facts, rank);

@@ -209,23 +209,11 @@ constexpr auto further_members() {
 // Calls visit(member) for each, where member(row) is a reference to it.
 template <class Row, class Visitor>
 void for_each_kept(Visitor&& visit) {
-  const auto own = [&](const FigureInfo&, auto member) {
+  for_each_entry_of<Row>([&](const FigureInfo&, bool, auto member, auto part_of) {
     if constexpr (std::is_member_object_pointer_v<decltype(member)>) {
-      visit([member](auto& row) -> auto& { return row.*member; });
+      visit([member, part_of](auto& row) -> auto& { return part_of(row).*member; });
     }
-  };
-  if constexpr (std::is_same_v<Row, RooflineRow>) for_each_entry(kRowFields, own);
-  if constexpr (std::is_same_v<Row, GroupRow>) for_each_entry(kGroupFields, own);
-  if constexpr (std::is_same_v<Row, KernelRow>) for_each_entry(kKernelFields, own);
-  if constexpr (std::is_same_v<Row, Rank>) for_each_entry(kRankFields, own);
-  if constexpr (std::is_same_v<Row, Collective>) for_each_entry(kCollectiveFields, own);
-  if constexpr (std::is_same_v<Row, MemoryRow>) for_each_entry(kMemoryFields, own);
-  if constexpr (std::is_base_of_v<Figures, Row>) for_each_entry(kFigures, own);
-  if constexpr (std::is_same_v<Row, RooflineRow>) {
-    for_each_entry(kFigures, [&](const FigureInfo&, auto member) {
-      visit([member](auto& row) -> auto& { return row.self.*member; });
-    });
-  }
+  });
   std::apply([&](auto... member) { (visit([member](auto& row) -> auto& { return row.*member; }), ...); },
              further_members<Row>());
 }

@@ -393,7 +393,8 @@ class Report(WritesTraces, Predicts):
         A text that a spreadsheet would take for a formula has an apostrophe before it.
         With a path it is written there as well, whole or not at all.
         """
-        text = self._compiled.to_csv(_checked_by(by))
+        _check_names(by)
+        text = self._compiled.to_csv(by)
         if path is not None:
             write_whole(path, text.encode())
         return text
@@ -407,8 +408,9 @@ class Report(WritesTraces, Predicts):
             import pandas
         except ImportError:
             raise ImportError("Report.to_pandas needs pandas: run `pip install pandas`") from None
+        _check_names(by)
         kinds = {"module": "row", "scope": "row"}
-        figures = fields.of(kinds.get(_checked_by(by), by if by in KINDS else "group")).values()
+        figures = fields.of(kinds.get(by, by if by in KINDS else "group")).values()
         numbers = {figure.key for figure in figures if not figure.is_text}
         columns = _report.columns_of_rows(self._compiled, by)
         return pandas.DataFrame(
@@ -461,11 +463,10 @@ def parsed(text: str | bytes) -> Report:
         raise ReportError(str(error)) from None
 
 
-def _checked_by(by: str) -> str:
-    """Return the words that rows are grouped by; raise TypeError where they are no text."""
-    if not isinstance(by, str):
-        raise TypeError(f"by is a text such as 'op' or 'op, phase', not {by!r}")
-    return by
+def _check_names(by: str, sort: str = "") -> None:
+    """Raise TypeError for what is not a name."""
+    if not (isinstance(by, str) and isinstance(sort, str)):
+        raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
 
 
 def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str], by: str, limit: int) -> list[str]:
@@ -473,6 +474,5 @@ def _checked_options(depth: int | None, sort: str, columns: str | Iterable[str],
     columns = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else list(columns)
     if not all(isinstance(number, int) and number >= 0 for number in (depth or 0, limit)):
         raise Error(f"depth and limit must be integers of 0 or more, not depth={depth}, limit={limit}")
-    if not (isinstance(by, str) and isinstance(sort, str)):
-        raise TypeError(f"by and sort are names such as 'op' and 'time', not by={by!r}, sort={sort!r}")
+    _check_names(by, sort)
     return columns

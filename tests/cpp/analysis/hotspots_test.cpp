@@ -29,6 +29,23 @@ struct Wasteful : ProfileBuilder {
     time(slow, {3'001});
     time(kModel, {7'000});  // all of it outside of ops
   }
+  // Adds an all-reduce among two ranks, in `slow`, and where it was exposed.
+  void all_reduce(const Work& work, const std::vector<ExposedIn>& exposed_in) {
+    op("c10d::allreduce_", slow, work, 900);
+    time(slow, {1'000});  // 100 outside of its ops
+    std::int64_t exposed_ns = 0;
+    for (const auto& exposed : exposed_in) exposed_ns += exposed.exposed_ns;
+    auto& comms = data.comms.make();
+    comms.groups = {{"0", "gloo", 2}};
+    comms.collectives = {{.bucket = std::ssize(data.counts.ops) - 1,
+                          .group = 0,
+                          .calls = 1,
+                          .timed_calls = 1,
+                          .time_ns = 2'000,
+                          .exposed_ns = exposed_ns,
+                          .exposed_known = true}};
+    comms.exposed_in = exposed_in;
+  }
   std::vector<GroupRow> top(std::size_t most) {
     const testing::Derived report = derived();
     return most_wasting(ops_in_modules(report.data(), report.rows(), report.total()), most);
@@ -58,18 +75,8 @@ TEST(Hotspots, AddUpToTheWasteOfTheTotal) {
 // 700 of the model's 7,000 and all of what `slow` spent outside of computing.
 TEST(Hotspots, ExposedCommunicationIsApart) {
   Wasteful net;
-  net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
-  net.time(net.slow, {1'000});  // 100 outside of its ops
-  net.data.comms.make().groups = {{"0", "gloo", 2}};
-  net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
-                                        .group = 0,
-                                        .calls = 1,
-                                        .timed_calls = 1,
-                                        .time_ns = 2'000,
-                                        .exposed_ns = 1'700,
-                                        .exposed_known = true}};
-  net.data.comms.make().exposed_in = {{0, {kModel, Phase::forward, kNoRegion}, 700},
-                                      {0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
+  net.all_reduce(work_of(0, 1'000),
+                 {{0, {kModel, Phase::forward, kNoRegion}, 700}, {0, {net.slow, Phase::forward, kNoRegion}, 1'000}});
   std::int64_t sum = 0;
   std::map<std::pair<std::string, std::string>, std::int64_t> wasted;
   for (const auto& row : net.top(100)) {
@@ -88,17 +95,7 @@ TEST(Hotspots, ExposedCommunicationIsApart) {
 TEST(Hotspots, ExposedCommunicationIsHeldAgainstTheNetworkAlone) {
   for (const bool has_roof : {true, false}) {
     Wasteful net;
-    net.op("c10d::allreduce_", net.slow, work_of(0, 1'000, 1'000), 900);
-    net.time(net.slow, {1'000});
-    net.data.comms.make().groups = {{"0", "gloo", 2}};
-    net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
-                                          .group = 0,
-                                          .calls = 1,
-                                          .timed_calls = 1,
-                                          .time_ns = 2'000,
-                                          .exposed_ns = 1'000,
-                                          .exposed_known = true}};
-    net.data.comms.make().exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 1'000}};
+    net.all_reduce(work_of(0, 1'000, 1'000), {{0, {net.slow, Phase::forward, kNoRegion}, 1'000}});
     if (has_roof) net.data.roofs.network = {{"all_reduce", "gloo", 2, 100, 1e10, testing::given_roof()}};
     const auto all = net.top(100);
     const auto row = std::ranges::find(all, std::optional<std::string>("(exposed communication)"), &GroupRow::op);
