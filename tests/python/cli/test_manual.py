@@ -24,7 +24,7 @@ def lines_of_docs():
     found = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text().replace("\\\n", " ")
-        blocks = [*re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+        blocks = [*re.findall(r"^```[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
         blocks += re.findall(r"^ {4}.*$", text, re.MULTILINE)
         lines = [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
         commands = [line for line in lines if re.match(r"roofprof [a-z-]", line)]
