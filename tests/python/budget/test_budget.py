@@ -1,9 +1,7 @@
 """Budgets: what they may hold, which reports break them, the command and its exit codes."""
 
 import json
-import re
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +11,7 @@ from torch import nn
 import roofprof
 from roofprof import _report
 from roofprof.budget import Budget, budget_of
-from roofprof.budget.quantities import parsed, readable
+from roofprof.budget.quantities import parsed
 from roofprof.cli import main
 from roofprof.errors import BudgetError
 
@@ -40,36 +38,17 @@ def checked(report, text, baseline=None):
     ("figure", "text", "value"),
     [
         ("time", "20 ms", 0.02),
-        ("time", "1.5us", 1.5e-6),
         ("time", "2 \u00b5s", 2e-6),
         ("flops", "8.2 G", 8.2e9),
-        ("flops", "8.2 GFLOPs", 8.2e9),
         ("macs", "1_000", 1000),
-        ("params", "25.6M", 25.6e6),
-        ("bytes", "430 MB", 430e6),
         ("bytes", "1 MiB", 2**20),
         ("achieved_flops", "300 GFLOP/s", 3e11),
-        ("achieved_bandwidth", "10 GB/s", 1e10),
         ("percent_of_roof", "40 %", 40),
-        ("percent_of_roof", "40", 40),
         ("time_spread", "10 %", 0.1),
-        ("intensity", "1.5", 1.5),
     ],
 )
 def test_amounts(figure, text, value):
     assert parsed(text, roofprof.fields.of("row")[figure]) == pytest.approx(value)
-
-
-@pytest.mark.parametrize(("figure", "text"), [("time", "20"), ("time", "20 MB"), ("bytes", "5"), ("flops", "5 ms")])
-def test_amounts_without_the_right_unit_are_refused(figure, text):
-    with pytest.raises(ValueError, match="write it as in"):
-        parsed(text, roofprof.fields.of("row")[figure])
-
-
-@pytest.mark.parametrize("value", [0, 7, 9_999, 12_345, 8_223_456_789, 25_557_032])
-def test_readable_amounts_are_no_less_and_hardly_more(value):
-    field = roofprof.fields.of("row")["flops"]
-    assert value <= parsed(readable(value, field, up=True), field) <= value * 1.001
 
 
 def test_a_budget_that_is_kept(counted):
@@ -89,11 +68,6 @@ def test_a_budget_that_is_kept(counted):
     assert str(outcome) == "5 figures are within the budget"
     assert str(checked(counted, '[total]\nmacs = ">= 1"')) == "1 figure is within the budget"
     assert str(checked(counted, '[total]\nmacs = "<= 1"')).endswith("1 of 1 figure breaks the budget")
-
-
-def test_an_endless_limit_is_none(counted):
-    with pytest.raises(ValueError, match=r"macs = '<= 1e999': 1e999 is beyond every number"):
-        checked(counted, '[total]\nmacs = "<= 1e999"')
 
 
 def test_a_broken_limit_says_which_and_by_how_much(counted):
@@ -170,8 +144,6 @@ def test_globs_match_paths(counted):
         ('[total]\nmacs = "<= 1"\nbound = "<= 1"', 3, "'bound' is no number"),
         ('[total]\nmacs = "<= 1"\ntime = "<= 20"', 3, "time needs a unit; write it as in '20 ms'"),
         ("# one\n[total]\nmacs = 5", 3, "is no limit; write it as in macs = '<= 8.2 G'"),
-        ('[total]\nmacs = [\n  "<= 1",\n  "~ 5",\n]', 2, "is no limit"),
-        ('[totals]\nmacs = "<= 1"', 1, "no table 'totals'"),
         ('[total]\nmacs = "<= 1"\n[modules]\nlayer = "<= 1"', 4, "must be a table"),
         ('[modules."a.b"]\n"time" = "<= 1 h"', 2, "'h' is no unit of time"),
         ('[modules."a"]\nuncosted_ops = "<= 1"', 2, "in [total] only"),
@@ -229,24 +201,16 @@ def test_the_command(counted, tmp_path, capsys):
 # ---- reports whose figures are in doubt
 
 
-def codes_of_attention():
-    text = (Path(__file__).parents[3] / "docs/notes.md").read_text()
-    return re.findall(r"^\| `([a-z-]+)` \| attention \|", text, re.MULTILINE)
-
-
-def doubtful(counted, code=None, *, partial=False):
-    """The report with a note of that code, or of a run that an exception ended."""
+def doubtful(counted):
+    """The report with a note that asks for attention."""
+    note = {"level": "attention", "code": "machine-busy", "where": [""], "text": "a doubt", "count": 1}
     written = json.loads(counted.to_json())
-    written["partial"] = partial
-    if code:
-        written["notes"].append({"level": "attention", "code": code, "where": [""], "text": "a doubt", "count": 1})
-    return roofprof.Report(_report.report_from_json(json.dumps(written).encode()))
+    return roofprof.Report(_report.report_from_json(json.dumps(written | {"notes": [note]}).encode()))
 
 
-@pytest.mark.parametrize("code", codes_of_attention())
-def test_a_budget_of_a_report_with_a_doubt_says_so_in_its_comment_and_beside(code, counted, tmp_path, capsys):
+def test_a_budget_of_a_report_with_a_doubt_says_so_in_its_comment_and_beside(counted, tmp_path, capsys):
     path = tmp_path / "r.json"
-    doubtful(counted, code).to_json(path)
+    doubtful(counted).to_json(path)
     budget = tmp_path / "budget.toml"
     assert main(["check", str(path), "--budget", str(budget), "--write"]) == 0
     assert "ATTENTION: the report: a doubt" in capsys.readouterr().err
@@ -255,17 +219,9 @@ def test_a_budget_of_a_report_with_a_doubt_says_so_in_its_comment_and_beside(cod
     assert "ATTENTION: the report: a doubt" in capsys.readouterr().out
 
 
-def test_so_does_one_of_a_partial_report(counted, tmp_path, capsys):
-    path = tmp_path / "r.json"
-    doubtful(counted, partial=True).to_json(path)
-    assert main(["check", str(path), "--budget", str(tmp_path / "b.toml"), "--write"]) == 0
-    assert "ATTENTION: the report" in capsys.readouterr().err
-    assert "# ATTENTION: the report" in (tmp_path / "b.toml").read_text()
-
-
 def test_and_a_check_against_a_baseline_in_doubt(counted):
     limits = Budget.of({"total": {"macs": "<= 1 base"}})
-    outcome = limits.check(counted, doubtful(counted, codes_of_attention()[0]))
+    outcome = limits.check(counted, doubtful(counted))
     assert outcome.kept
     assert "ATTENTION: the baseline: a doubt" in outcome.remarks
     assert not limits.check(counted, counted).remarks

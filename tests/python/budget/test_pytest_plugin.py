@@ -70,21 +70,6 @@ def test_nothing_is_loaded_until_the_fixture_is_used(pytester):
     pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=2)
 
 
-def test_a_test_that_imports_the_package_is_not_disturbed(pytester):
-    pytester.makepyfile(
-        """
-        import roofprof
-
-        def test_module():
-            assert roofprof.__version__
-
-        def test_fixture(roofprof):
-            assert callable(roofprof.check)
-        """
-    )
-    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=2)
-
-
 def test_the_plugin_is_an_entry_point():
     if sys.version_info < (3, 11):
         pytest.skip("the file is read with tomllib")

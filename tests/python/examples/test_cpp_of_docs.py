@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -138,12 +136,3 @@ def test_the_cpp_of_the_pages_compiles_and_runs(installed, tmp_path, monkeypatch
     assert (tmp_path / "roofs.json").is_file()
     assert "aten::conv2d" in printed
     assert "decode" in printed
-
-
-@pytest.mark.skipif(shutil.which("clang++") is None, reason="there is no clang++")
-def test_clang_compiles_the_cpp_of_the_pages(installed, tmp_path):
-    (tmp_path / "main.cpp").write_text(program())
-    headers = Path(torch.__file__).parent / "include"
-    torchs = [f"-isystem{headers}", f"-isystem{headers / 'torch' / 'csrc' / 'api' / 'include'}"]
-    command = ["clang++", "-std=c++20", "-fsyntax-only", *WARNINGS, f"-I{installed / 'include'}", *torchs]
-    run(*command, tmp_path / "main.cpp")

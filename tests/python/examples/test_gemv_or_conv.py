@@ -1,6 +1,5 @@
 """examples/gemv_or_conv.py on the CPU: what it predicts and prints, against figures by hand."""
 
-import ast
 import math
 import re
 import subprocess
@@ -23,19 +22,15 @@ PREDICTED = re.compile(r"predicted +([\d.]+) ms, (\w+) bound")
 ACTUAL = re.compile(r"actual +([\d.]+) ms, ([\d.]+) x predicted")
 
 
-def example(tmp_path, bandwidth):
-    """What it prints for DRAM of that many bytes per second."""
-    ceilings = tmp_path / "roofs.json"
-    roofs({"fp32": 1e11}, {"DRAM": (bandwidth, 0)}).save(ceilings)
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What it prints for a DRAM of 10 GB/s."""
+    ceilings = tmp_path_factory.mktemp("roofs") / "roofs.json"
+    roofs({"fp32": 1e11}, {"DRAM": (1e10, 0)}).save(ceilings)
     command = [sys.executable, EXAMPLE, "--device", "cpu", "--quick", "--ceilings", ceilings]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory):
-    return example(tmp_path_factory.mktemp("roofs"), 1e10)
 
 
 def figure(text, label):
@@ -75,12 +70,6 @@ def test_the_actual_time_is_held_against_the_prediction(printed):
     assert actual >= predicted or "faster than its roof" in printed
 
 
-def test_what_is_faster_than_its_roof_is_flagged(tmp_path):
-    text = example(tmp_path, 1e6)  # a memory that would need four minutes
-    assert "faster than its roof" in text
-    assert figure(text, "% of roof") > 100
-
-
 def test_without_a_gpu_it_says_what_is_missing(printed):
     assert "Only a run on a GPU shows which kernels ran" in printed
     assert "built for" in printed  # in that sentence alone
@@ -94,19 +83,3 @@ def test_a_published_card_predicts_the_case():
     # 1.008 TB/s by NVIDIA: 0.2488 ms.
     assert figure(done.stdout, "to move") == pytest.approx(1e3 * BYTES / 1.008e12, rel=0.01)
     assert "published" in done.stdout
-
-
-def test_it_uses_public_names_only():
-    tree = ast.parse(EXAMPLE.read_text())
-    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not [name for name in names if name.startswith("_")]
-    assert modules == {"__future__", "dataclasses", "torch"}
-
-
-def test_published_and_own_roofs_exclude_each_other():
-    command = [sys.executable, str(EXAMPLE), "--published", "RTX 4090", "--ceilings", "roofs.json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "not allowed with" in done.stderr
-    assert not done.stdout

@@ -1,6 +1,5 @@
 """examples/predict_time.py: the published figures of its cases, and what roofprof prints beside them."""
 
-import ast
 import os
 import re
 import subprocess
@@ -87,9 +86,3 @@ def test_times_lie_in_their_intervals(printed):
     assert len(intervals) == 4
     for time, low, high in intervals:
         assert 0 < float(low) <= float(time) <= float(high)
-
-
-def test_it_uses_public_names_only():
-    tree = ast.parse(EXAMPLE.read_text())
-    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not [name for name in names if name.startswith("_")]

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import statistics
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from given_latencies import MS, latency
 
-import roofprof
 from roofprof import Latency, Note
 from roofprof.latency.measured import quantile
 
 HUNDRED = latency(range(1 * MS, 101 * MS, MS))  # 1 ms to 100 ms
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 11, 199, 200])
-@pytest.mark.parametrize("percent", [0, 10, 50, 90, 99, 100])
+@pytest.mark.parametrize("count", [1, 2, 11, 200])
+@pytest.mark.parametrize("percent", [0, 10, 50, 99, 100])
 def test_quantiles_are_numpys(count, percent):
     values = np.random.default_rng(count).lognormal(size=count).tolist()
     assert quantile(values, percent) == pytest.approx(np.percentile(values, percent, method="linear"))
-
-
-def test_quantiles_are_those_of_pythons_statistics():
-    values = np.random.default_rng(7).lognormal(size=200).tolist()
-    cuts = statistics.quantiles(values, n=100, method="inclusive")
-    assert [quantile(values, percent) for percent in range(1, 100)] == pytest.approx(cuts)
 
 
 def test_figures_of_a_hundred_calls():
@@ -53,24 +45,6 @@ def test_a_quantile_needs_a_call_beyond_it(calls, missing):
         assert timed.not_available["p99"] == f"needs 100 timed calls, and there are {calls}"
         assert "n/a" in str(timed)
     assert timed.median > 0
-
-
-def test_processor_time_is_held_against_the_processors_that_may_be_used():
-    busy = latency([100 * MS] * 10, user_ns=1500 * MS, system_ns=100 * MS)  # 1.6 s in 1 s on 2 processors
-    assert busy.real_time == pytest.approx(1)
-    assert (busy.user_time, busy.system_time) == (pytest.approx(1.5), pytest.approx(0.1))
-    assert busy.cpu_utilization == pytest.approx(80)
-    assert "80.0% of 2 processors" in str(busy)
-    short = latency([MS] * 10, user_ns=MS)
-    assert short.cpu_utilization is None
-    assert "ticks" in short.not_available["cpu_utilization"]
-
-
-def test_what_is_not_known_says_why():
-    timed = latency([MS] * 10, samples=None, samples_from="the inputs are two tables; say samples=")
-    assert timed.samples_per_second is None
-    assert timed.not_available["samples_per_second"] == "the inputs are two tables; say samples="
-    assert "throughput  n/a: the inputs are two tables; say samples=" in str(timed)
 
 
 def test_on_a_gpu_the_wall_stands_beside_the_events_and_utilization_is_not_claimed():
@@ -108,11 +82,6 @@ process     real 5.05s, user 0ns, system 0ns: 0% of 2 processors
 terms       latency: the time of one call; throughput: samples of a call / the median latency; pN: N% of the calls took
             no longer, interpolated between the two nearest"""
     )
-
-
-def test_what_must_be_read_first_comes_first():
-    note = Note("machine-busy", "other processes used 30% of the processors")
-    assert str(replace(HUNDRED, notes=(note,))).startswith("ATTENTION   other processes used 30% of the processors\n")
 
 
 def test_json_gives_the_same_again(tmp_path):
@@ -159,12 +128,3 @@ def test_what_is_no_latency_is_refused(change, words, tmp_path):
     file.write_text("[]")
     with pytest.raises(ValueError, match=r"other\.json: this is no roofprof\.latency"):
         Latency.from_json(file)
-
-
-def test_a_star_import_leaves_pythons_time_alone():
-    assert "time" not in roofprof.__all__
-    assert "time" in dir(roofprof)
-    names: dict = {}
-    exec("import time\nfrom roofprof import *", names)
-    assert names["time"].perf_counter
-    assert names["Latency"] is Latency

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import torch
 from given_latencies import MS, latency
@@ -14,10 +13,9 @@ from leavers import state_after
 from sameness import difference
 from torch import nn
 
-from roofprof import LatencySweep, Note, RooflineProfiler
+from roofprof import LatencySweep, RooflineProfiler
 from roofprof.latency import sweeping
 from roofprof.latency.batches import ScaledInputs
-from roofprof.latency.sweep import knee_index
 
 QUICK = {"warmup": 1, "repeat": 10}
 POWERS = [1 << power for power in range(11)]
@@ -53,49 +51,6 @@ def test_a_knee_that_was_not_reached_is_not_claimed():
     assert "one batch size alone" in alone.knee_text
 
 
-def test_a_knee_of_too_few_calls_is_not_claimed():
-    few = [
-        replace(point, times_ns=point.times_ns[:calls])
-        for calls, point in zip((9, 10), SATURATING.points, strict=False)
-    ]
-    sweep = LatencySweep((*few, *SATURATING.points[2:]), "")
-    assert sweep.knee is None
-    assert sweep.knee_text == "n/a: it needs 10 timed calls of each batch, and batch 1 had time for 9"
-
-
-def test_the_smallest_batch_may_be_the_knee():
-    flat = swept({batch: 0.01 * batch for batch in POWERS})
-    assert flat.knee.samples == 1
-
-
-def test_throughput_may_fall_again():
-    falling = swept({1: 1.0, 2: 1.05, 4: 1.2, 8: 3.0, 16: 8.0})
-    assert falling.best.samples == 4
-    assert falling.knee.samples == 4
-    assert "it has the highest throughput" in falling.knee_text
-
-
-@pytest.mark.parametrize("number", range(20))
-def test_slow_calls_do_not_move_the_knee(number):
-    """Medians are compared: a quarter of the calls, at any batch, may take ten times as long."""
-    generator = np.random.default_rng(number)
-    overhead, rate = 20.0, 1000.0
-    points = []
-    for batch in POWERS:
-        times = (overhead + batch) / rate * (1 + generator.lognormal(-6, 1, size=200))
-        times[generator.choice(200, 20, replace=False)] *= 10
-        points.append(latency((times * 1e9).astype(int).tolist(), samples=batch))
-    assert LatencySweep(tuple(points), "").knee.samples == 256  # 0.9 x 20 x 1024 / (20 + 102.4) = 150.6
-
-
-def test_knee_index_is_within_a_tenth_of_the_highest():
-    assert knee_index([1.0, 8.9, 9.0, 10.0]) == 2
-    assert knee_index([1.0, 8.9, 8.9, 10.0]) is None
-    assert knee_index([10.0, 8.9]) == 0
-    assert knee_index([10.0]) is None
-    assert knee_index([]) is None
-
-
 # ---- inputs
 
 
@@ -112,15 +67,6 @@ def test_tensors_are_repeated_and_cut_wherever_they_are():
     (given,), _ = make(1)
     assert given["image"].tolist() == image[:1].tolist()
     assert batch["image"] is image
-
-
-def test_what_matters_of_a_tensor_stays():
-    image = torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last).requires_grad_()
-    ((scaled,), _) = ScaledInputs((image,), {})(3)
-    assert scaled.is_contiguous(memory_format=torch.channels_last)
-    assert scaled.requires_grad
-    assert scaled.is_leaf
-    assert scaled.dtype == image.dtype
 
 
 @dataclass
@@ -201,15 +147,6 @@ def test_a_callable_may_make_the_inputs():
         RooflineProfiler(Sees()).time_sweep(torch.zeros(1), inputs=make)
 
 
-def test_tokens_follow_the_batch():
-    ids = torch.zeros(4, 16, dtype=torch.int64)
-    sweep = RooflineProfiler(Sees()).time_sweep(ids, batches=[1, 2], tokens=64, **QUICK)
-    assert [point.tokens for point in sweep.points] == [16, 32]
-    assert "tokens/s" in str(sweep)
-    with pytest.raises(ValueError, match="give a multiple of 4"):
-        RooflineProfiler(Sees()).time_sweep(ids, batches=[1, 2], tokens=63, **QUICK)
-
-
 def test_the_time_limit_ends_a_sweep():
     class Slow(nn.Module):
         def forward(self, value):
@@ -250,11 +187,6 @@ def test_an_allocation_that_fails_ends_a_sweep(error):
     assert model.calls == 1
     with pytest.raises(type(error)):
         RooflineProfiler(model).time_sweep(torch.zeros(4, 1), batches=[4], **QUICK)
-
-
-def test_a_latency_that_the_clock_cannot_tell_has_no_throughput():
-    with pytest.raises(ValueError, match="throughput is not known: the clock cannot tell so short a latency"):
-        RooflineProfiler(nn.Identity()).time_sweep(torch.zeros(1, 1), **QUICK)
 
 
 def test_other_errors_come_through_and_say_at_which_batch():
@@ -302,17 +234,6 @@ def test_all_is_as_one_plain_call_leaves_it(case, monkeypatch):
     )
 
 
-def test_inputs_that_calls_take_apart_are_given_whole_to_each():
-    class Pops(nn.Module):
-        def forward(self, batch):
-            CLOCK[0] += 1000
-            return batch.pop("image") + 1
-
-    batch = {"image": torch.zeros(2, 3)}
-    assert RooflineProfiler(Pops()).time_sweep(batch, batches=[1, 4], **QUICK).batches == [1, 4]
-    assert not batch
-
-
 # ---- shown and written
 
 
@@ -342,17 +263,6 @@ terms     latency: the time of one call with that batch; throughput: its samples
     )
 
 
-def test_notes_of_one_code_are_said_once_with_their_batches():
-    busy = [Note("machine-busy", f"others used {share}% of the processors") for share in (20, 30)]
-    stopped = Note("timing-stopped", "5 seconds were over")
-    one, two, three = SATURATING.points[:3]
-    points = (replace(one, notes=(busy[0], stopped)), replace(two, notes=(busy[1],)), three)
-    text = str(LatencySweep(points, ""))
-    assert text.startswith("ATTENTION batch 1, 2: others used 20% of the processors\n")
-    assert text.count("others") == 1
-    assert "5 seconds" not in text  # the table has the number of calls
-
-
 def test_json_gives_the_same_again(tmp_path):
     SATURATING.to_json(tmp_path / "sweep.json")
     assert LatencySweep.from_json(tmp_path / "sweep.json") == SATURATING
@@ -379,18 +289,3 @@ def test_the_picture_has_latency_and_throughput_in_panels_of_their_own(tmp_path)
     for name in ("sweep.svg", "sweep.pdf"):
         SATURATING.plot(tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sweep.pdf", "sweep.png", "sweep.svg"]
-
-
-@pytest.mark.integration
-def test_a_picture_without_quantiles_and_knee(tmp_path):
-    points = tuple(replace(point, times_ns=point.times_ns[:2]) for point in SATURATING.points[:2])
-    figure = LatencySweep(points, "").plot(tmp_path / "sweep.png")
-    assert len(figure.axes[0].lines) == 1
-
-
-def test_a_picture_needs_matplotlib(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install roofprof\[plot\]"):
-        SATURATING.plot()

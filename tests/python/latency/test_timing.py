@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from given_roofs import profiler
 from leavers import CASES, state_after
 from sameness import assert_nothing_observes, difference
 from torch import nn
@@ -21,18 +20,6 @@ QUICK = {"warmup": 2, "repeat": 3}
 
 def timed(model, *args, **kwargs):
     return RooflineProfiler(model).time(*args, **{"warmup": 1, "repeat": 12} | kwargs)
-
-
-class Sleeps(nn.Module):
-    """Takes so long, and no processor."""
-
-    def __init__(self, seconds):
-        super().__init__()
-        self.seconds = seconds
-
-    def forward(self, value):
-        time.sleep(self.seconds)
-        return value + 1
 
 
 class CountsCalls(nn.Module):
@@ -83,13 +70,6 @@ def counted(monkeypatch, machine):
 # ---- times
 
 
-def test_a_model_that_sleeps_takes_as_long_as_it_sleeps():
-    latency = timed(Sleeps(0.02), torch.zeros(4, 2))
-    assert latency.min >= 0.02
-    assert latency.p10 <= latency.median <= latency.p90 <= latency.max
-    assert latency.samples_per_second == pytest.approx(4 / latency.median)
-
-
 def test_times_are_those_of_the_clock(monkeypatch):
     """Each call moves the clock by the next of these; all else takes no time."""
     clock = [0]
@@ -123,34 +103,6 @@ def test_the_processors_time_is_that_of_the_timed_calls(machine):
     assert latency.cpu_utilization == pytest.approx(100 * (12 + 3) / (20 * latency.processors))
 
 
-def test_this_machines_clocks_run_while_a_call_works():
-    def works(value):
-        used = time.process_time()
-        while time.process_time() == used:
-            pass
-        return value
-
-    latency = timed(works, torch.zeros(1), warmup=0, repeat=50)
-    assert latency.min > 0
-    assert latency.user_ns + latency.system_ns >= 0
-
-
-def test_processors_are_those_of_the_affinity():
-    import os
-
-    allowed = os.sched_getaffinity(0)
-    assert 0 < _C.usable_processors() <= len(allowed)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        assert _C.usable_processors() <= 1
-    finally:
-        os.sched_setaffinity(0, allowed)
-
-
-def test_threads_are_the_users(one_thread):
-    assert timed(nn.Linear(4, 4), torch.rand(2, 4)).environment["torch_threads"] == 1
-
-
 # ---- how often
 
 
@@ -172,25 +124,6 @@ def test_a_slow_model_is_stopped_with_a_sentence(machine):
     calls = f"after {latency.warmup} calls for warm-up and {len(latency.times_ns)} of 200 timed ones"
     assert f"0.5 seconds were over {calls}" in note
     assert calls in " ".join(str(latency).split())
-
-
-def test_one_call_is_timed_however_slow_it_is(machine):
-    latency = RooflineProfiler(machine.takes(20_000_000)).time(torch.zeros(1), seconds=0.001)
-    assert len(latency.times_ns) == 1
-    assert latency.p10 is None
-
-
-def test_without_a_limit_all_calls_are_made(counted):
-    RooflineProfiler(counted()).time(torch.zeros(1), warmup=0, repeat=5, seconds=None)
-    assert counted.calls == 6
-
-
-@pytest.mark.usefixtures("nothing_compiled")
-def test_calls_that_compile_are_warm_up(backend):
-    model = torch.compile(nn.Linear(4, 4), backend=backend)
-    latency = timed(model, torch.rand(2, 4), warmup=0, repeat=5)
-    assert len(latency.times_ns) == 5
-    assert backend.frame_count == 1  # in the first call, which is not timed
 
 
 # ---- how much is in a call
@@ -226,12 +159,6 @@ def test_samples_that_are_not_clear_are_asked_for(inputs, why):
     assert latency.samples_per_second is None
     assert why in latency.not_available["samples_per_second"]
     assert prof.time(*inputs, **QUICK, samples=5).samples == 5
-
-
-def test_tokens_are_given():
-    latency = timed(Sleeps(0.001), torch.zeros(2, 16, dtype=torch.int64), tokens=32)
-    assert latency.tokens_per_second == pytest.approx(32 / latency.median)
-    assert "32 tokens in each" in " ".join(str(latency).split())
 
 
 # ---- what is left behind
@@ -290,13 +217,6 @@ def test_an_exception_of_any_call_comes_through_and_leaves_one_call_behind(at, m
     assert prof.time({"image": torch.zeros(1, 3)}, **QUICK).samples == 1  # it can be used again
 
 
-def test_the_report_of_a_run_stays():
-    prof = profiler(nn.Linear(4, 2))
-    report = prof.run(torch.rand(3, 4))
-    prof.time(torch.rand(3, 4), **QUICK)
-    assert prof.report() == report
-
-
 def test_nothing_observes_what_is_timed():
     tables = nn.modules.module._global_forward_pre_hooks
     seen = []
@@ -345,15 +265,6 @@ def test_wrong_options_are_refused_before_the_model_is_called(options, error, wo
     with pytest.raises(error, match=words):
         RooflineProfiler(counted()).time(torch.zeros(1), **options)
     assert counted.calls == 0
-
-
-def test_all_keywords_of_the_short_form_are_the_models(counted):
-    latency = roofprof.time(counted(), torch.zeros(2), repeat=3)
-    assert len(latency.times_ns) == 200
-    with pytest.raises(TypeError, match="unexpected keyword argument 'repeat'") as raised:
-        roofprof.time(nn.Identity(), torch.zeros(2), repeat=3)
-    if hasattr(raised.value, "__notes__"):
-        assert "RooflineProfiler(model).time(..., repeat=...)" in raised.value.__notes__[0]
 
 
 # ---- a GPU, imitated: no GPU has run this
@@ -439,12 +350,6 @@ def test_an_option_that_the_model_takes_too_is_refused_before_it_runs(option):
     with pytest.raises(TypeError, match=f"^{option}= is an option of time\\(\\) and an argument of the model: "):
         RooflineProfiler(model).time(torch.rand(2, 4), **{option: 3})
     assert model.seen == []
-
-
-@pytest.mark.parametrize("option", ["tokens", "repeat", "batches"])
-def test_so_is_one_of_a_sweep(option):
-    with pytest.raises(TypeError, match=f"^{option}= is an option of time_sweep\\(\\)"):
-        RooflineProfiler(Named()).time_sweep(torch.rand(2, 4), **{option: [1]})
 
 
 def test_given_by_position_or_bound_the_models_argument_leaves_the_option_free():

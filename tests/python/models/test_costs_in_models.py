@@ -3,12 +3,9 @@
 import pytest
 import torch
 import torchvision
-from models import ONE_OF_EACH_KIND, Gpt2, Llama
-from torch.nn import functional as F
+from models import ONE_OF_EACH_KIND
 from torch.utils.flop_counter import FlopCounterMode
 from truths import assert_conserved, observe
-
-import roofprof
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_thread")]
 
@@ -89,33 +86,6 @@ def test_segmentation(name):
     check_training(model, lambda: backward(model(images)))
 
 
-# Some take large clips only: those on the meta device.
-VIDEO = {
-    "mc3_18": ("cpu", 4, 32, 32),
-    "mvit_v1_b": ("meta", 16, 224, 224),
-    "mvit_v2_s": ("meta", 16, 224, 224),
-    "r2plus1d_18": ("cpu", 4, 32, 32),
-    "r3d_18": ("cpu", 4, 32, 32),
-    "s3d": ("meta", 14, 224, 224),
-    "swin3d_t": ("cpu", 4, 64, 64),
-}
-
-
-@pytest.mark.parametrize("name", VIDEO)
-def test_video(name):
-    device, *size = VIDEO[name]
-    model, clip = build(name, num_classes=5).to(device), torch.rand(1, 3, *size, device=device)
-    check_forward(model, lambda: model(clip))
-    check_training(model, lambda: backward(model(clip)))
-
-
-@pytest.mark.parametrize("name", ["raft_small", "raft_large"])
-def test_optical_flow(name):
-    model, images = build(name), torch.rand(2, 1, 3, 128, 128)
-    check_forward(model, lambda: model(*images, num_flow_updates=2))
-    check_training(model, lambda: backward(model(*images, num_flow_updates=2)))
-
-
 # Few boxes: what follows them is repeated for each.
 FEW = {
     "box_batch_size_per_image": 16,
@@ -151,26 +121,3 @@ def test_detection(name):
     check_forward(model, lambda: model(images))
     labels = [targets(image.shape[1:]) for image in images]
     check_training(model, lambda: sum(model(images, labels).values()).backward())
-
-
-# ---- decoders
-
-
-@pytest.mark.parametrize("build_decoder", [Gpt2, Llama])
-def test_generating_words(build_decoder):
-    model = build_decoder().eval()
-
-    def generate(words, steps):
-        for _ in range(steps):
-            scores = model(words)[:, -1] / 0.8
-            best, places = scores.topk(20)
-            chosen = torch.multinomial(F.softmax(best, dim=-1), 1)
-            words = torch.cat([words, places.gather(1, chosen)], dim=1)
-        return words
-
-    with torch.no_grad():
-        report = observe(model, lambda: generate(torch.randint(97, (2, 5)), 4))
-        apart = [roofprof.count(model, torch.randint(97, (2, length))) for length in range(5, 9)]
-    assert not report.coverage.uncosted
-    assert report.total.macs == sum(each.total.macs for each in apart)
-    assert_conserved(report)

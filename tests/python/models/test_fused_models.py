@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torchvision
-from fused_checks import UNREACHED, assert_bounded, assert_kernels_add_up
+from fused_checks import UNREACHED, assert_bounded
 from given_roofs import profiler
 from torch import nn
-
-from roofprof.models import inductor
 
 pytestmark = pytest.mark.integration
 
@@ -64,29 +62,14 @@ def gpt2():
     return transformers.GPT2LMHeadModel(config), (torch.arange(16)[None],)
 
 
-def bert():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        num_hidden_layers=2,
-        hidden_size=64,
-        num_attention_heads=4,
-        intermediate_size=128,
-        vocab_size=16,
-        max_position_embeddings=16,
-    )
-    return transformers.BertModel(config), (torch.arange(16)[None],)
-
-
 def unet():
     return UNet(), (torch.rand(1, 3, 32, 32),)
 
 
 MODELS = {
     "resnet18": resnet("resnet18"),
-    "resnet50": resnet("resnet50"),
     "vit": vit,
     "gpt2": gpt2,
-    "bert": bert,
     "unet": unet,
 }
 
@@ -136,20 +119,3 @@ def test_compiled(name):
     assert compiled.row("").fused_bytes == eager.row("").fused_bytes
     row = compiled.row("")
     assert row.percent_of_fused == pytest.approx(100 * row.fused_bound_time / row.time)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(inductor.why_not() != "", reason=inductor.why_not())
-@pytest.mark.usefixtures("nothing_compiled")
-@pytest.mark.parametrize("name", MODELS)
-@torch.no_grad()
-def test_kernel_by_kernel(name):
-    model, inputs = MODELS[name]()
-    model.eval()
-    eager = profiler(model).count(*inputs)
-    report = profiler(torch.compile(model), ceilings=UNREACHED, compiled_kernels=True).run(*inputs)
-    assert_bounded(report)
-    assert_kernels_add_up(report)
-    assert report.total.macs == eager.total.macs
-    assert abs(report.row("").fused_bytes - bytes_of_root(model, inputs)) <= SLACK.get(name, 0)
-    assert sum(kernel.flops for kernel in report.kernels) >= 2 * eager.total.macs

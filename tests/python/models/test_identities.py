@@ -58,13 +58,6 @@ def rows(report):
 # ---- sums
 
 
-def test_self_values_add_up(example):
-    model, batch = example
-    inputs = batch(2)
-    assert_conserved(count(model, inputs))
-    assert_conserved(roofprof.count(model, inputs))
-
-
 def test_self_values_add_up_over_a_training_step(example):
     model, batch = example
     model.train()
@@ -82,17 +75,6 @@ def test_self_values_add_up_over_a_training_step(example):
     assert_conserved(report)
 
 
-def test_many_calls_are_as_many_times_one(example):
-    model, batch = example
-    inputs = batch(1)
-    once = counts(count(model, inputs).total)
-    with torch.no_grad():
-        report = observe(model, lambda: [model(inputs) for _ in range(3)])
-    # What is cached at the first call (a mask, a packed weight) would show here.
-    assert counts(report.row("")) == {name: 3 * value for name, value in once.items()}
-    assert report.row("").calls == 3
-
-
 def test_twice_the_batch_is_twice_the_macs(example):
     model, batch = example
     one, two = count(model, batch(2)), count(model, batch(4))
@@ -101,13 +83,6 @@ def test_twice_the_batch_is_twice_the_macs(example):
 
 
 # ---- modes
-
-
-def test_gradients_do_not_change_a_forwards_macs(example):
-    model, batch = example
-    inputs = batch(2)
-    without, with_ = count(model, inputs), roofprof.count(model, inputs)
-    assert with_.total.macs == without.total.macs
 
 
 @pytest.mark.parametrize(
@@ -143,55 +118,18 @@ def test_autocast_changes_the_dtype_and_no_macs(name):
 # ---- the same by other means
 
 
-@pytest.mark.parametrize("biases", [True, False])
-def test_an_lstm_is_its_cells(biases):
-    steps, batch = 7, 3
-    layer, cell = nn.LSTM(8, 16, bias=biases), nn.LSTMCell(8, 16, bias=biases)
-    x = torch.rand(steps, batch, 8)
-
-    class Unrolled(nn.Module):
-        def forward(self, x):
-            state = None
-            for now in x:
-                state = cell(now, state)
-            return state
-
-    assert count(layer, x).total.macs == count(Unrolled(), x).total.macs == steps * batch * 4 * 16 * (8 + 16)
-
-
-def test_the_fast_path_of_an_encoder_has_the_slow_ones_macs():
-    model, x = transformer().eval(), torch.rand(2, 5, 16)
-    fast = count(model, x)
-    slow = roofprof.count(model, x)  # gradients wanted: no fast path
-    assert "aten::_transformer_encoder_layer_fwd" in fast.by_operator()
-    assert "aten::_transformer_encoder_layer_fwd" not in slow.by_operator()
-    assert fast.total.macs == slow.total.macs == 10 * (4 * 16 * 16 + 2 * 16 * 32) + 2 * 2 * 5 * 5 * 16
-
-
-def test_a_convolution_is_a_product_with_unfolded_windows():
-    x, weight = torch.rand(2, 3, 9, 9), torch.rand(5, 3, 3, 3)
-    by_product = count(lambda: weight.flatten(1) @ F.unfold(x, 3, stride=2))
-    assert count(lambda: F.conv2d(x, weight, stride=2)).total.macs == by_product.total.macs == 2 * 5 * 16 * 27
-
-
 # Calls whose tensors look alike, while another argument makes their results of different size. Each one must be costed
 # for what it is, in one module and one block as in two.
 DIFFERENT = {
     "conv2d": (lambda x, stride: F.conv2d(x, torch.ones(4, 4, 3, 3), stride=stride), 1, 2),
-    "conv2d, in words": (lambda x, padding: F.conv2d(x, torch.ones(4, 4, 3, 3), padding=padding), "same", "valid"),
     "max_pool2d": (lambda x, stride: F.max_pool2d(x, 3, stride=stride), 1, 2),
-    "avg_pool2d": (lambda x, ceil: F.avg_pool2d(x, 3, stride=2, ceil_mode=ceil), False, True),
     "adaptive_avg_pool2d": (F.adaptive_avg_pool2d, 1, 3),
     "interpolate": (lambda x, factor: F.interpolate(x, scale_factor=factor, mode="bilinear"), 2.0, 3.0),
     "pad": (F.pad, (1, 1), (2, 2)),
     "unfold": (lambda x, stride: F.unfold(x, 2, stride=stride), 1, 2),
     "sum": (torch.sum, (0,), (2, 3)),
-    "mean": (torch.mean, 1, 2),
     "topk": (torch.topk, 1, 2),
-    "repeat": (lambda x, times: x.repeat(times, 1, 1, 1), 1, 2),
-    "zeros": (lambda _, length: torch.zeros(length), 1, 2),
     "arange": (lambda _, end: torch.arange(end), 1, 2),
-    "to": (torch.Tensor.to, torch.float64, torch.float16),
     "nll_loss": (lambda x, how: F.nll_loss(x, torch.zeros(2, 8, 8, dtype=torch.long), reduction=how), "none", "sum"),
 }
 

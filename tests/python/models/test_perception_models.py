@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torchvision
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 import roofprof
@@ -14,7 +13,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # transformers' and torchvision's own
 ]
 
-DETECTORS = torchvision.models.list_models(module=torchvision.models.detection)
 IMAGE = {"pixel_values": (1, 3, 256, 256)}
 MASKED = {**IMAGE, "pixel_mask": (1, 256, 256)}
 TOKENS = {"input_ids": (1, 8), "attention_mask": (1, 8)}
@@ -55,44 +53,6 @@ def check(model, *args, **kwargs):
     if torch.ops.aten._scaled_dot_product_flash_attention_for_cpu not in flop_registry:
         unknown += sum(group.macs for group in report.group("op") if "attention" in group.keys[0])
     assert report.total.macs - unknown == counter.get_total_flops() // 2
-
-
-def detector(name):
-    # Images would be made three times as large in each direction; SSDs have one size.
-    smaller = {} if "ssd" in name else {"min_size": 160, "max_size": 240}
-    return torchvision.models.get_model(name, weights=None, weights_backbone=None, **smaller)
-
-
-def two_images():
-    return [torch.rand(3, 200, 240), torch.rand(3, 180, 160)]
-
-
-def objects(height, width, count):
-    """Targets of all kinds of detectors: boxes, masks and 17 points for each of so many persons."""
-    boxes = torch.tensor([[10.0, 10, 90, 100], [20, 30, 60, 70]])[:count]
-    return {
-        "boxes": boxes,
-        "labels": torch.ones(count, dtype=torch.long),
-        "masks": torch.randint(0, 2, (count, height, width), dtype=torch.uint8),
-        "keypoints": torch.rand(count, 17, 3) * 50 + 20,
-    }
-
-
-@pytest.mark.parametrize("name", DETECTORS)
-def test_detectors(name):
-    torch.manual_seed(0)
-    check(detector(name).eval(), two_images())
-
-
-@pytest.mark.parametrize("name", [name for name in DETECTORS if "resnet50_fpn" in name and "v2" not in name])
-def test_detectors_that_train(name):
-    torch.manual_seed(0)
-    model = detector(name).train()
-    targets = [objects(200, 240, 2), objects(180, 160, 1)]
-    report = roofprof.count(lambda: sum(model(two_images(), targets).values()).backward())
-    assert report.coverage.uncosted == {}
-    assert not report.coverage.unobserved
-    assert report.by_phase()["backward"].macs > report.by_phase()["forward"].macs
 
 
 @pytest.mark.parametrize("name", VISION)

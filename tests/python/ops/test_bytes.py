@@ -46,22 +46,6 @@ def test_gathering(gather, indices):
     assert moved(gather, table(), indices) == (min(count, ROWS) * ROW + 8 * count, count * ROW)
 
 
-def test_bags_of_rows():
-    bags = torch.zeros(4, 3, dtype=torch.long)
-    report = roofprof.count(nn.EmbeddingBag(ROWS, WIDTH, mode="sum"), bags)
-    (bag,) = [g for g in report.group("op") if g.keys == ["aten::_embedding_bag"]]
-    assert bag.read_bytes == 12 * ROW + 8 * (12 + 4)  # rows, indices, where each bag begins
-    assert bag.write_bytes >= 4 * ROW
-
-
-def test_the_gradient_of_an_embedding_is_a_whole_table():
-    layer = nn.Embedding(ROWS, WIDTH)
-    gradient = torch.rand(5, WIDTH)
-    report = observe(layer, lambda: layer(FEW).backward(gradient))
-    (backward,) = [g for g in report.group("op") if g.keys == ["aten::embedding_dense_backward"]]
-    assert (backward.read_bytes, backward.write_bytes) == (5 * ROW + 8 * 5, TABLE)
-
-
 # ---- scattering in place: what is touched; its old value where it is combined with the new
 
 UPDATE = torch.ones(5, WIDTH)
@@ -70,12 +54,8 @@ SCATTERS = {
     # Bytes of indices beside the update, and whether the old value matters.
     "index_put": (lambda t: t.index_put_((FEW,), UPDATE), 40, False),
     "index_put, accumulated": (lambda t: t.index_put_((FEW,), UPDATE, accumulate=True), 40, True),
-    "index_copy": (lambda t: t.index_copy_(0, FEW, UPDATE), 40, False),
     "index_add": (lambda t: t.index_add_(0, FEW, UPDATE), 40, True),
-    "scatter": (lambda t: t.scatter_(0, EACH, UPDATE), 320, False),
-    "scatter, added": (lambda t: t.scatter_(0, EACH, UPDATE, reduce="add"), 320, True),
     "scatter_add": (lambda t: t.scatter_add_(0, EACH, UPDATE), 320, True),
-    "scatter_reduce": (lambda t: t.scatter_reduce_(0, EACH, UPDATE, "amax"), 320, True),
 }
 
 
@@ -84,25 +64,15 @@ def test_scattering(scatter, indices, combined):
     assert moved(scatter, table()) == (indices + 5 * ROW * (2 if combined else 1), 5 * ROW)
 
 
-def test_one_value_for_all():
-    assert moved(lambda t: t.index_fill_(0, FEW, 1.0), table()) == (40, 5 * ROW)
-    assert moved(lambda t: t.scatter_(0, EACH, 1.0), table()) == (320, 5 * ROW)
-
-
 INDICES = 8 * len(FEW)
 COLUMN = 4 * ROWS
 MASK = torch.arange(ROWS) < 7
 ASSIGNMENTS = {
     # x[...] = value: which elements are written; the value, where it is no constant, and the indices are read.
     "rows": ((FEW,), 0.0, INDICES + 4, 5 * ROW),
-    "rows, from one row": ((FEW,), torch.ones(WIDTH), INDICES + ROW, 5 * ROW),
     "columns": ((slice(None), FEW), 0.0, INDICES + 4, 5 * COLUMN),
-    "columns, from one column": ((slice(None), FEW), torch.ones(ROWS, 1), INDICES + COLUMN, 5 * COLUMN),
-    "elements": ((FEW, FEW + 1), 0.0, 2 * INDICES + 4, 5 * 4),
-    "pairs": ((FEW[:, None], FEW[:3]), 0.0, INDICES + 8 * 3 + 4, 15 * 4),
     # How many a mask lets through is told by the values; otherwise it can be all.
     "masked rows": ((MASK,), torch.ones(7, WIDTH), ROWS + 7 * ROW, 7 * ROW),
-    "masked rows, one value": ((MASK,), 0.0, ROWS + 4, TABLE),
 }
 
 
@@ -114,34 +84,21 @@ def test_assignment_to_what_is_indexed(index, value, read, written):
     assert (put.read_bytes, put.write_bytes) == (read, written)
 
 
-def test_rows_and_columns_at_the_same_indices_are_two_things():
-    x, zero = table(), torch.tensor(0.0)
-    rows, columns = [FEW], [None, FEW]
-    put = torch.ops.aten.index_put_
-    _, written = moved(lambda: (put(x, rows, zero), put(x, columns, zero), put(x, rows, zero)))
-    assert written == 2 * 5 * ROW + 5 * COLUMN
-
-
 # ---- what is held
 
 HELD = {
     "a slice of a larger storage": (lambda t: t[10:20] * 2, (10 * ROW, 10 * ROW)),
-    "every other column": (lambda t: t[:, ::2] * 2, (TABLE // 2, TABLE // 2)),
     "one row expanded": (lambda t: t[0].expand(ROWS, WIDTH) + 1, (ROW, TABLE)),
     "one row broadcast": (lambda t: t + t[0], (TABLE + ROW, TABLE)),
     "the same tensor twice": (lambda t: t * t, (TABLE, TABLE)),
-    "the same view twice": (lambda t: t[:5] * t[:5], (5 * ROW, 5 * ROW)),
-    "two views of one storage": (lambda t: t[:5] * t[5:10], (2 * 5 * ROW, 5 * ROW)),
     "a Python scalar": (lambda t: t + 1.5, (TABLE, TABLE)),
     "views alone": (lambda t: t.view(-1).unflatten(0, (WIDTH, -1)).T[1:].expand(3, -1, -1), (0, 0)),
-    "nothing": (lambda t: t[:0] * 2, (0, 0)),
 }
 
 
 @pytest.mark.parametrize(("function", "bytes_"), HELD.values(), ids=HELD)
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_what_is_held(function, bytes_, device):
-    assert moved(function, table().to(device)) == bytes_
+def test_what_is_held(function, bytes_):
+    assert moved(function, table()) == bytes_
 
 
 # ---- in place and out=
@@ -150,16 +107,11 @@ OTHER = torch.rand(ROWS, WIDTH)
 IN_PLACE = {
     "add_": (lambda t: t.add_(OTHER), (2 * TABLE, TABLE)),
     "mul_ by a number": (lambda t: t.mul_(2), (TABLE, TABLE)),
-    "relu_": (torch.relu_, (TABLE, TABLE)),
     "fill_": (lambda t: t.fill_(1), (0, TABLE)),
-    "zero_": (torch.Tensor.zero_, (0, TABLE)),
-    "normal_": (torch.Tensor.normal_, (0, TABLE)),
     "uniform_": (torch.Tensor.uniform_, (0, TABLE)),
     "copy_": (lambda t: t.copy_(OTHER), (TABLE, TABLE)),
-    "copy_ of a row": (lambda t: t.copy_(OTHER[0]), (ROW, TABLE)),
     "copy_ into a slice": (lambda t: t[:5].copy_(OTHER[:5]), (5 * ROW, 5 * ROW)),
     "add into out": (lambda t: torch.add(OTHER, OTHER, out=t), (TABLE, TABLE)),
-    "exp into out": (lambda t: torch.exp(OTHER, out=t), (TABLE, TABLE)),
     "mm into out": (lambda t: torch.mm(OTHER, OTHER[:WIDTH], out=t), (TABLE + WIDTH * ROW, TABLE)),
 }
 
@@ -176,10 +128,6 @@ def nothing_yet(dtype=torch.float32):
 # torch makes an empty out= tensor as large as the result.
 INTO_EMPTY = {
     "add": (lambda t: torch.add(t, OTHER, out=nothing_yet()), (2 * TABLE, TABLE)),
-    "exp": (lambda t: torch.exp(t, out=nothing_yet()), (TABLE, TABLE)),
-    "sum": (lambda t: torch.sum(t, 0, out=nothing_yet()), (TABLE, ROW)),
-    "mm": (lambda t: torch.mm(t, t[:WIDTH], out=nothing_yet()), (TABLE + WIDTH * ROW, TABLE)),
-    "cat": (lambda t: torch.cat([t, OTHER], out=nothing_yet()), (2 * TABLE, 2 * TABLE)),
     "arange": (lambda _: torch.arange(10, out=nothing_yet(torch.int64)), (0, 80)),
     "sort": (lambda t: torch.sort(t, out=(nothing_yet(), nothing_yet(torch.int64))), (TABLE, 3 * TABLE)),
 }
@@ -190,48 +138,21 @@ def test_into_an_empty_out(function, bytes_):
     assert moved(function, table()) == bytes_
 
 
-def test_a_product_added_in_place_reads_what_it_adds_to():
-    left, right = torch.ones(ROWS, 3), torch.ones(3, WIDTH)
-    operands = 4 * (left.numel() + right.numel())
-    assert moved(lambda t: t.addmm_(left, right), table()) == (operands + TABLE, TABLE)
-    assert moved(lambda t: t.addmm_(left, right, beta=0), table()) == (operands, TABLE)
-
-
 # ---- copies
 
-IMAGE = torch.rand(2, 3, 4, 4)
 COPIES = {
     "clone": (torch.clone, (TABLE, TABLE)),
     "transposed, made contiguous": (lambda t: t.T.contiguous(), (TABLE, TABLE)),
     "contiguous already": (torch.Tensor.contiguous, (0, 0)),
     "to half": (torch.Tensor.half, (TABLE, TABLE // 2)),
-    "to double": (torch.Tensor.double, (TABLE, 2 * TABLE)),
     "to what it is": (torch.Tensor.float, (0, 0)),
     "cat": (lambda t: torch.cat([t, t[:5]]), (TABLE + 5 * ROW, TABLE + 5 * ROW)),
-    "stack": (lambda t: torch.stack([t, OTHER]), (2 * TABLE, 2 * TABLE)),
-    "repeat": (lambda t: t.repeat(3, 1), (TABLE, 3 * TABLE)),
-    "pad": (lambda t: F.pad(t, (1, 1)), (TABLE, 4 * ROWS * (WIDTH + 2))),
 }
 
 
 @pytest.mark.parametrize(("function", "bytes_"), COPIES.values(), ids=COPIES)
 def test_copies(function, bytes_):
     assert moved(function, table()) == bytes_
-
-
-def test_another_memory_format_is_a_copy():
-    last = IMAGE.contiguous(memory_format=torch.channels_last)
-    size = 4 * IMAGE.numel()
-    assert moved(lambda: IMAGE.contiguous(memory_format=torch.channels_last)) == (size, size)
-    assert moved(lambda: last.contiguous(memory_format=torch.channels_last)) == (0, 0)
-
-
-def test_dropout_draws_a_mask_scales_it_and_multiplies():
-    # On the CPU: the mask is written, read and written to be scaled, read again beside the input.
-    assert moved(lambda t: F.dropout(t, 0.5), table()) == (3 * TABLE, 3 * TABLE)
-    assert moved(lambda t: F.dropout(t, 0.5, training=False), table()) == (0, 0)
-    # The op that GPUs use writes one byte of mask for each element.
-    assert moved(lambda t: torch.ops.aten.native_dropout(t, 0.5, True), table()) == (TABLE, TABLE + ROWS * WIDTH)
 
 
 # ---- optimizer steps, per parameter of 4 bytes: tensors read and written
@@ -248,9 +169,7 @@ STEPS = {
     # m towards g (2, 1); v scaled (1, 1), + g * g (2, 1); sqrt (1, 1), / (1, 1), + eps (1, 1); p + m / d (3, 1).
     # Fused: p, g, m, v -> p, m, v.
     "adam": (torch.optim.Adam, {}, {"foreach": (11, 7), "for-loop": (11, 7), "fused": (4, 3)}),
-    # Weight decay scales p once more; fused it costs no bytes.
-    "adamw": (torch.optim.AdamW, {}, {"foreach": (12, 8), "for-loop": (12, 8), "fused": (4, 3)}),
-    # The largest v: compared with v (2, 1); fused one more to read and to write.
+    # As adam; weight decay scales p (1, 1); the largest v is compared with v (2, 1). Fused one more to read and write.
     "amsgrad": (
         torch.optim.AdamW,
         {"amsgrad": True},
@@ -266,14 +185,9 @@ def test_optimizer_steps(how, kind, options, tensors):
     parameters = [nn.Parameter(torch.rand(30, 20)), nn.Parameter(torch.rand(400))]
     optimizer = kind(parameters, lr=0.1, **options, **HOW[how])
 
-    def step():
-        for parameter in parameters:
-            parameter.grad = torch.ones_like(parameter)
-        optimizer.step()
-
-    step()  # the first one makes the state
     for parameter in parameters:
         parameter.grad = torch.ones_like(parameter)
+    optimizer.step()  # the first one makes the state
     report = observe(nn.ParameterList(parameters), optimizer.step)
     row = report.row("(optimizer)")
     read, written = tensors[how]
@@ -295,15 +209,6 @@ def total(function, *args):
     report = roofprof.count(function, *args)
     assert not report.coverage.uncosted
     return report.total
-
-
-def test_pyprofs_rows_of_resnet50():
-    # Batch 64; published are FLOPs without bias, and inputs, weights and outputs once.
-    relu = total(F.relu, half(64, 64, 112, 112))
-    assert (relu.flops, relu.bytes) == (51_380_224, 205_520_896)
-    for outputs, flops, moved_bytes in ((64, 1_644_167_168, 51_388_416), (256, 6_576_668_672, 128_483_328)):
-        convolution = total(F.conv2d, half(64, 64, 56, 56), half(outputs, 64, 1, 1))
-        assert (convolution.flops, convolution.bytes) == (flops, moved_bytes)
 
 
 @pytest.mark.parametrize(

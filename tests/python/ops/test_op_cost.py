@@ -161,28 +161,12 @@ def test_torchs_own_costs_give_way_even_after_the_op_was_seen(cost):
     assert roofprof.count(run).total.macs == 24
 
 
-def test_registering_inside_a_block_counts_from_then_on(cost):
-    prof = profiler(None)
-    with prof:
-        cost("own::scaled")(lambda *_: roofprof.Work(macs=1))
-        scaled(x(), 5)
-        cost("own::scaled")(lambda *_: roofprof.Work(macs=100))
-        scaled(x(), 5)
-    assert prof.report().total.macs == 101
-
-
 BAD = {
     "its cost function raised ZeroDivisionError: division by zero": lambda *_: roofprof.Work(macs=1 / 0),
     "its cost function raised TypeError: 42 does not say whether it counts FLOPs or MACs; "
     "return roofprof.Work(flops=...) or Work(macs=...) "
     "(roofprof docs own-ops)": lambda *_: 42,
-    "its cost function raised TypeError: the cost must return a roofprof.Work, not None": lambda *_: None,
     "its cost function raised ValueError: macs must be finite and 0 or more, not -1": lambda *_: {"macs": -1},
-    "its cost function raised ValueError: flops must be finite and 0 or more, not nan": lambda *_: {
-        "flops": float("nan")
-    },
-    "its cost function raised TypeError: macs must be a number, not True": lambda *_: roofprof.Work(macs=True),
-    "its cost function raised TypeError: bytes must be a number, not 'many'": lambda *_: {"bytes": "many"},
     "its cost function raised ValueError: causal_macs=2 must not be more than macs=1, the dense ones": lambda *_: {
         "macs": 1,
         "causal_macs": 2,
@@ -207,13 +191,6 @@ def test_a_wrong_formula_is_named_and_the_profile_goes_on(cost, reason):
     assert report.total.macs == 2 * 3 * 2
 
 
-def test_torchs_shortcut_past_the_dispatcher_is_back_afterwards():
-    call, dispatcher = scaled._opoverload._op, getattr(scaled._opoverload, "_pyobj_dispatcher", None)
-    roofprof.count(lambda: scaled(x(), 5))
-    assert scaled._opoverload._op is call
-    assert getattr(scaled._opoverload, "_pyobj_dispatcher", None) is dispatcher
-
-
 def test_wrong_registrations_say_so():
     with pytest.raises(TypeError, match="operator's name"):
         roofprof.op_cost(scaled)
@@ -234,8 +211,7 @@ def test_what_the_function_dispatches_itself_is_not_observed(cost):
     assert list(report.by_operator()) == ["own::scaled"]
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_backward_asks_without_anybody_waiting_for_the_interpreter_lock(cost, threads):
+def test_backward_asks_without_anybody_waiting_for_the_interpreter_lock(cost):
     """Autograd's engine runs without it, while other threads hold it."""
 
     @cost("own::backward")
@@ -251,15 +227,15 @@ def test_backward_asks_without_anybody_waiting_for_the_interpreter_lock(cost, th
             model(x()).sum().backward()
 
     with prof:
-        workers = [threading.Thread(target=step) for _ in range(threads)]
+        workers = [threading.Thread(target=step) for _ in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join(timeout=600)
     assert not any(worker.is_alive() for worker in workers)
     group = prof.report().by_module_and_operator()["", "own::backward"]
-    assert group.calls == 5 * threads
-    assert group.macs == 5 * threads * 6
+    assert group.calls == 5 * 4
+    assert group.macs == 5 * 4 * 6
 
 
 def test_what_is_none_in_a_list_is_none_for_a_cost(cost):

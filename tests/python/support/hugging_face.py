@@ -186,8 +186,6 @@ NAMES = """
     whisper xglm xlm-roberta xlnet xlstm yoso
 """
 KINDS = NAMES.split()
-# These decide by what is in their tensors, whatever these are.
-BY_DATA = ["flaubert", "led", "longformer", "reformer", "xlm"]
 # The depth of these is told by more than the names below.
 DEEP = {"convnext", "convnextv2", "falcon_mamba", "gpt_neo", "prophetnet"}
 DEPTHS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers", "n_layers", "n_layer")
