@@ -39,20 +39,17 @@ constexpr OpCost kActivationCosts[] = {
     {"aten::hardswish", per_output, 5, nullptr, "", "x * min(max(x + 3, 0), 6) / 6"},
     {"aten::hardswish_backward", per_output, 5, nullptr, "", "x < -3 ? 0 : x > 3 ? grad : grad * (x / 3 + 1/2)"},
     // TorchScript's own, optimised for inference; MKLDNNClamp is hardtanh or relu6.
-    {"prim::MKLDNNHardTanh", per_output, 2, nullptr, "", "min(max(x, low), high)"},
-    {"prim::MKLDNNClamp", per_output, 2, nullptr, "", "min(max(x, low), high)"},
+    {"prim::MKLDNNHardTanh prim::MKLDNNClamp", per_output, 2, nullptr, "", "min(max(x, low), high)"},
     {"prim::MKLDNNHardSigmoid", per_output, 4, nullptr, "", "min(max(x + 3, 0), 6) / 6"},
     {"prim::MKLDNNHardSwish", per_output, 5, nullptr, "", "x * min(max(x + 3, 0), 6) / 6"},
     {"aten::hardshrink", per_output, 2, nullptr, "", "x < -l or x > l ? x : 0"},
-    {"aten::hardshrink_backward", per_output, 2, nullptr, "", "x < -l or x > l ? grad : 0"},
+    {"aten::hardshrink_backward aten::softshrink_backward", per_output, 2, nullptr, "", "x < -l or x > l ? grad : 0"},
     {"aten::softshrink", per_output, 3, nullptr, "", "x > l ? x - l : x < -l ? x + l : 0"},
-    {"aten::softshrink_backward", per_output, 2, nullptr, "", "x < -l or x > l ? grad : 0"},
     {"aten::leaky_relu", per_output, 2, nullptr, "", "x > 0 ? x : slope * x"},
     {"aten::leaky_relu_backward", per_output, 2, nullptr, "", "x > 0 ? grad : slope * grad"},
     {"aten::_prelu_kernel", per_output, 2, nullptr, "", "x > 0 ? x : w * x"},
     {"aten::_prelu_kernel_backward", per_input, 4, nullptr, "", "x > 0 ? grad : w * grad; x > 0 ? 0 : x * grad"},
-    {"aten::rrelu", per_output, 3, nullptr, "", "x > 0 ? x : x * noise, noise drawn"},
-    {"aten::rrelu_with_noise", per_output, 3, nullptr, "", "x > 0 ? x : x * noise, noise drawn"},
+    {"aten::rrelu aten::rrelu_with_noise", per_output, 3, nullptr, "", "x > 0 ? x : x * noise, noise drawn"},
     {"aten::rrelu_with_noise_functional", per_output, 3, nullptr, "", "as rrelu_with_noise"},
     {"aten::rrelu_with_noise_backward", per_output, 1, nullptr, "", "grad * noise"},
 
@@ -81,9 +78,8 @@ constexpr OpCost kActivationCosts[] = {
     {"aten::glu_backward", per_output, 4, nullptr, "", "per pair: sigmoid(b) 4, then 1 for a and 3 for b"},
 
     {"aten::native_dropout", dropout, 3, nullptr, "train", "x * mask * scale, the mask (bool) drawn"},
-    {"aten::native_dropout_backward", per_output, 2, nullptr, "", "grad * mask * scale"},
+    {"aten::native_dropout_backward aten::_masked_scale", per_output, 2, nullptr, "", "grad * mask * scale"},
     {"aten::_fused_dropout", per_output, 3, nullptr, "", "x * mask * scale, the mask drawn"},
-    {"aten::_masked_scale", per_output, 2, nullptr, "", "grad * mask * scale"},
 };
 
 }  // namespace

@@ -190,37 +190,24 @@ constexpr const char* kAttentionBackward =
     "2 per output element";
 
 constexpr OpCost kAttentionCosts[] = {
-    {"aten::scaled_dot_product_attention", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_attention_math", attention, 0, output_only_bytes, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_attention_math_for_mps", attention, 0, output_only_bytes, "is_causal,dropout_p",
-     kForward},
-    {"aten::_scaled_dot_product_flash_attention", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_efficient_attention", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_cudnn_attention", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_scaled_dot_product_fused_attention_overrideable", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_cudnn_attention_forward", attention, 0, nullptr, "is_causal,dropout_p", kForward},
-    {"aten::_flash_attention_forward", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
-    {"torch_attn::_varlen_attn", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
-    {"torch_attn::_varlen_attn_out", flash, 0, nullptr, "is_causal,dropout_p,max_q,max_k", kForward},
+    {"aten::scaled_dot_product_attention aten::_scaled_dot_product_flash_attention "
+     "aten::_scaled_dot_product_flash_attention_for_cpu aten::_scaled_dot_product_efficient_attention "
+     "aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_fused_attention_overrideable "
+     "aten::_cudnn_attention_forward",
+     attention, 0, nullptr, "is_causal,dropout_p", kForward},
+    {"aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps", attention, 0,
+     output_only_bytes, "is_causal,dropout_p", kForward},
+    {"aten::_flash_attention_forward torch_attn::_varlen_attn torch_attn::_varlen_attn_out", flash, 0, nullptr,
+     "is_causal,dropout_p,max_q,max_k", kForward},
     {"aten::_efficient_attention_forward", efficient, 0, nullptr,
      "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kForward},
 
-    {"aten::_scaled_dot_product_flash_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kAttentionBackward},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", attention_backward, 0, nullptr,
-     "is_causal,dropout_p", kAttentionBackward},
-    {"aten::_scaled_dot_product_efficient_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kAttentionBackward},
-    {"aten::_scaled_dot_product_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p",
-     kAttentionBackward},
-    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", attention_backward, 0, nullptr,
-     "is_causal,dropout_p", kAttentionBackward},
-    {"aten::_cudnn_attention_backward", attention_backward, 0, nullptr, "is_causal,dropout_p", kAttentionBackward},
-    {"aten::_flash_attention_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k",
-     kAttentionBackward},
-    {"torch_attn::_varlen_attn_backward", flash_backward, 0, nullptr, "is_causal,dropout_p,max_q,max_k",
-     kAttentionBackward},
+    {"aten::_scaled_dot_product_flash_attention_backward aten::_scaled_dot_product_flash_attention_for_cpu_backward "
+     "aten::_scaled_dot_product_efficient_attention_backward aten::_scaled_dot_product_cudnn_attention_backward "
+     "aten::_scaled_dot_product_fused_attention_overrideable_backward aten::_cudnn_attention_backward",
+     attention_backward, 0, nullptr, "is_causal,dropout_p", kAttentionBackward},
+    {"aten::_flash_attention_backward torch_attn::_varlen_attn_backward", flash_backward, 0, nullptr,
+     "is_causal,dropout_p,max_q,max_k", kAttentionBackward},
     {"aten::_efficient_attention_backward", efficient_backward, 0, nullptr,
      "custom_mask_type,dropout_p,max_seqlen_q,max_seqlen_k", kAttentionBackward},
 

@@ -231,12 +231,9 @@ void per_mask(const OpCall& call, std::int64_t weight, Work& work) {
 
 constexpr OpCost kIndexingCosts[] = {
     // Gathering: no arithmetic; indices, what they select, and the result.
-    {"aten::gather", no_operations, 0, gather_bytes, "", "one element per index"},
-    {"aten::take", no_operations, 0, gather_bytes, "", "one element per index"},
-    {"aten::index", no_operations, 0, gather_bytes, "", "one element per result"},
-    {"aten::_unsafe_index", no_operations, 0, gather_bytes, "", "one element per result"},
-    {"aten::index_select", no_operations, 0, gather_bytes, "", "min(indices, rows) rows"},
-    {"aten::embedding", no_operations, 0, gather_bytes, "", "min(indices, rows) rows"},
+    {"aten::gather aten::take", no_operations, 0, gather_bytes, "", "one element per index"},
+    {"aten::index aten::_unsafe_index", no_operations, 0, gather_bytes, "", "one element per result"},
+    {"aten::index_select aten::embedding", no_operations, 0, gather_bytes, "", "min(indices, rows) rows"},
     {"aten::embedding_dense_backward", per_input, 1, nullptr, "", "one addition per gradient"},
     {"aten::embedding_renorm_", embedding_renorm, 3, embedding_renorm_bytes, "", "3 per element of a row"},
     {"aten::_embedding_bag", embedding_bag, 1, embedding_bag_bytes, "mode", "1 per element read, mean divides"},
@@ -246,8 +243,8 @@ constexpr OpCost kIndexingCosts[] = {
 
     // Scattering: in place only what is touched moves.
     {"aten::index_put", per_accumulated, 1, index_put_bytes, "accumulate", "1 per element put if it accumulates"},
-    {"aten::_index_put_impl_", per_accumulated, 1, index_put_bytes, "accumulate", "as index_put"},
-    {"aten::_unsafe_index_put", per_accumulated, 1, index_put_bytes, "accumulate", "as index_put"},
+    {"aten::_index_put_impl_ aten::_unsafe_index_put", per_accumulated, 1, index_put_bytes, "accumulate",
+     "as index_put"},
     {"aten::put", per_put, 1, put_bytes, "accumulate", "1 per index if it accumulates"},
     {"aten::scatter", per_reduced, 1, scatter_bytes, "reduce", "one operation per index with reduce, else none"},
     {"aten::scatter_add", per_update, 1, combine_some, "", "one addition per index"},
@@ -256,21 +253,18 @@ constexpr OpCost kIndexingCosts[] = {
     {"aten::index_reduce", per_update, 1, combine_some, "", "one operation per source element"},
     {"aten::index_copy", no_operations, 0, overwrite_some, "", "source copied into rows of self"},
     {"aten::index_fill", no_operations, 0, index_fill_bytes, "dim", "rows of self written"},
-    {"aten::slice_scatter", no_operations, 0, patched_bytes, "", "copied with a slice replaced"},
-    {"aten::select_scatter", no_operations, 0, patched_bytes, "", "copied with a slice replaced"},
+    {"aten::slice_scatter aten::select_scatter", no_operations, 0, patched_bytes, "", "copied with a slice replaced"},
     {"aten::diagonal_scatter", no_operations, 0, patched_bytes, "", "copied with the diagonal replaced"},
     {"aten::as_strided_scatter", no_operations, 0, patched_bytes, "", "copied with a view replaced"},
 
     // Gradients of views: zeros with the gradient in one part.
-    {"aten::slice_backward", no_operations, 0, nullptr, "", "gradient into zeros"},
-    {"aten::select_backward", no_operations, 0, nullptr, "", "gradient into zeros"},
-    {"aten::diagonal_backward", no_operations, 0, nullptr, "", "gradient into zeros"},
+    {"aten::slice_backward aten::select_backward aten::diagonal_backward", no_operations, 0, nullptr, "",
+     "gradient into zeros"},
     {"aten::unfold_backward", per_input, 1, nullptr, "", "windows overlap: one addition per gradient"},
 
     // Masks.
     {"aten::masked_fill", per_output, 1, nullptr, "", "mask ? value : x"},
-    {"aten::masked_scatter", per_mask, 1, nullptr, "", "one test per mask element"},
-    {"aten::masked_scatter_backward", per_mask, 1, nullptr, "", "one test per mask element"},
+    {"aten::masked_scatter aten::masked_scatter_backward", per_mask, 1, nullptr, "", "one test per mask element"},
     {"aten::masked_select", per_mask, 1, masked_select_bytes, "", "one test per mask element"},
 };
 

@@ -229,17 +229,14 @@ constexpr const char* kLstsq =
     "geqrf + ormqr + trtrs; by singular values (gelsd, gelss) about 4 m n^2 + 8 n^3; no MACs";
 
 constexpr OpCost kLinalgCosts[] = {
-    {"aten::cholesky", cholesky, 0, nullptr, "", kPotrf, kLapack},
-    {"aten::linalg_cholesky_ex", cholesky, 0, nullptr, "", kPotrf, kLapack},
-    {"aten::cholesky_solve", solve_by_cholesky, 1, nullptr, "", kPotrs, kLapack},
-    {"aten::_cholesky_solve_helper", solve_by_cholesky, 1, nullptr, "", kPotrs, kLapack},
+    {"aten::cholesky aten::linalg_cholesky_ex", cholesky, 0, nullptr, "", kPotrf, kLapack},
+    {"aten::cholesky_solve aten::_cholesky_solve_helper", solve_by_cholesky, 1, nullptr, "", kPotrs, kLapack},
     {"aten::cholesky_inverse", cholesky_inverse, 0, nullptr, "", "potri: 2 n^3 / 3 + n^2 / 2 + 5 n / 6; no MACs",
      kLapack},
     {"aten::linalg_ldl_factor_ex", ldl, 0, nullptr, "", "sytrf: n^3 / 3 + n^2 / 2 + 19 n / 6; no MACs", kLapack},
     {"aten::linalg_ldl_solve", solve_by_cholesky, 0, nullptr, "", "sytrs: 2 n^2 per right-hand side; no MACs", kLapack},
 
-    {"aten::linalg_lu_factor_ex", lu, 0, nullptr, "", kGetrf, kLapack},
-    {"aten::linalg_lu", lu, 0, nullptr, "", kGetrf, kLapack},
+    {"aten::linalg_lu_factor_ex aten::linalg_lu", lu, 0, nullptr, "", kGetrf, kLapack},
     {"aten::linalg_lu_solve", solve_by_lu, 0, nullptr, "", kGetrs, kLapack},
     {"aten::_linalg_solve_ex", solve, 0, nullptr, "", "getrf, then getrs per right-hand side; no MACs", kLapack},
     {"aten::linalg_inv_ex", inverse, 0, nullptr, "", kGetri, kLapack},

@@ -78,27 +78,20 @@ constexpr OpCost kNestedCosts[] = {
     {"aten::_nested_tensor_from_tensor_list", no_operations, 0, nullptr, "", "components copied together"},
     {"aten::_nested_tensor_from_mask", no_operations, 0, kept_bytes, "", "the mask read, what it keeps copied"},
     {"aten::_nested_tensor_from_mask_left_aligned", no_operations, 0, kept_bytes, "", "the mask read"},
-    {"aten::_nested_from_padded", no_operations, 0, kept_bytes, "", "copied without the padding"},
-    {"aten::_nested_from_padded_and_nested_example", no_operations, 0, kept_bytes, "", "copied without the padding"},
+    {"aten::_nested_from_padded aten::_nested_from_padded_and_nested_example aten::_padded_dense_to_jagged_forward "
+     "aten::_nested_from_padded_tensor",
+     no_operations, 0, kept_bytes, "", "copied without the padding"},
     {"aten::_nested_tensor_softmax_with_shape", per_input, 5, without_template_bytes, "",
      "softmax of each padded row: 5 per element"},
     {"aten::_nested_select_backward", no_operations, 0, without_template_bytes, "", "gradient into zeros"},
     {"aten::_nested_sum_backward", no_operations, 0, without_template_bytes, "", "gradient repeated"},
     {"aten::_jagged_to_padded_dense_forward", no_operations, 0, nullptr, "", "values copied, padding written"},
-    {"aten::_padded_dense_to_jagged_forward", no_operations, 0, kept_bytes, "", "copied without the padding"},
-    {"aten::_nested_from_padded_tensor", no_operations, 0, kept_bytes, "", "copied without the padding"},
     {"aten::_nested_get_values_copy", no_operations, 0, nullptr, "", "copied"},
 
-    {"aten::_nested_tensor_size", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_tensor_strides", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_tensor_storage_offsets", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_compute_contiguous_strides_offsets", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_jagged_dummy", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_lengths", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_max_seqlen", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_min_seqlen", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_offsets", no_operations, 0, no_bytes, "", "a question"},
-    {"aten::_nested_get_ragged_idx", no_operations, 0, no_bytes, "", "a question"},
+    {"aten::_nested_tensor_size aten::_nested_tensor_strides aten::_nested_tensor_storage_offsets "
+     "aten::_nested_compute_contiguous_strides_offsets aten::_nested_get_jagged_dummy aten::_nested_get_lengths "
+     "aten::_nested_get_max_seqlen aten::_nested_get_min_seqlen aten::_nested_get_offsets aten::_nested_get_ragged_idx",
+     no_operations, 0, no_bytes, "", "a question"},
 };
 
 }  // namespace

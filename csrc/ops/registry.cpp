@@ -31,6 +31,19 @@ Lines lines_of_all_families() {
   return lines;
 }
 
+// Returns a line for each operator of a table.
+std::vector<OpCost> lines_of(std::span<const OpCost> table) {
+  std::vector<OpCost> lines;
+  for (const auto& alike : table) {
+    for (std::string_view names = alike.op; !names.empty();) {
+      lines.push_back(alike);
+      lines.back().op = names.substr(0, names.find(' '));
+      names.remove_prefix(std::min(lines.back().op.size() + 1, names.size()));
+    }
+  }
+  return lines;
+}
+
 // Returns the line that a trait stands for.
 const OpCost* line_of(Trait trait) {
   static constexpr OpCost kView{"view", no_operations, 0, no_bytes, "", "free", ""};
@@ -93,25 +106,25 @@ Work evaluate(const OpCall& call, const OpCost& line) {
 
 std::span<const Family> families() {
   static const std::array kFamilies = {
-      Family{"matmul", matmul_costs()},
-      Family{"convolution", convolution_costs()},
-      Family{"attention", attention_costs()},
-      Family{"recurrent", recurrent_costs()},
-      Family{"normalization", normalization_costs()},
-      Family{"activation", activation_costs()},
-      Family{"elementwise", elementwise_costs()},
-      Family{"reduction", reduction_costs()},
-      Family{"linalg", linalg_costs()},
-      Family{"spectral", spectral_costs()},
-      Family{"pooling", pooling_costs()},
-      Family{"indexing", indexing_costs()},
-      Family{"movement", movement_costs()},
-      Family{"quantized", quantized_costs()},
-      Family{"sparse", sparse_costs()},
-      Family{"nested", nested_costs()},
-      Family{"vision", vision_costs()},
-      Family{"communication", communication_costs()},
-      Family{"serving", serving_costs()},
+      Family{"matmul", lines_of(matmul_costs())},
+      Family{"convolution", lines_of(convolution_costs())},
+      Family{"attention", lines_of(attention_costs())},
+      Family{"recurrent", lines_of(recurrent_costs())},
+      Family{"normalization", lines_of(normalization_costs())},
+      Family{"activation", lines_of(activation_costs())},
+      Family{"elementwise", lines_of(elementwise_costs())},
+      Family{"reduction", lines_of(reduction_costs())},
+      Family{"linalg", lines_of(linalg_costs())},
+      Family{"spectral", lines_of(spectral_costs())},
+      Family{"pooling", lines_of(pooling_costs())},
+      Family{"indexing", lines_of(indexing_costs())},
+      Family{"movement", lines_of(movement_costs())},
+      Family{"quantized", lines_of(quantized_costs())},
+      Family{"sparse", lines_of(sparse_costs())},
+      Family{"nested", lines_of(nested_costs())},
+      Family{"vision", lines_of(vision_costs())},
+      Family{"communication", lines_of(communication_costs())},
+      Family{"serving", lines_of(serving_costs())},
   };
   return kFamilies;
 }

@@ -35,8 +35,8 @@ using CountBytes = void (*)(const OpCall& call, Work& work);
 
 // A line of a family's table.
 struct OpCost {
-  // Qualified name without overload. It stands for its in-place form (a trailing "_") as well, unless that form has a
-  // line, too.
+  // Qualified name without overload; in a family's table several names by spaces, of operators that count alike. It
+  // stands for its in-place form (a trailing "_") as well, unless that form has a line, too.
   std::string_view op;
   CountOperations operations;
   std::int64_t weight = 0;
@@ -63,10 +63,10 @@ inline constexpr std::string_view kLastValue = "[-1]";
 // Returns the line of an operator ("aten::relu_" finds "aten::relu"), or null; the user's before roofprof's. Lines stay
 // where they are for the life of the process, so that equal pointers mean the same cost.
 const OpCost* find_cost(std::string_view op, std::string_view overload = "");
-// All families, for listings and tests.
+// All families, with a line for each operator.
 struct Family {
   std::string_view name;
-  std::span<const OpCost> costs;
+  std::vector<OpCost> costs;
 };
 std::span<const Family> families();
 
@@ -92,7 +92,7 @@ bool computes(const OpCost& line);
 std::optional<Work> cost_of(const OpCall& call);
 std::optional<Work> cost_of(const OpCall& call, const OpCost* line);
 
-// ---- families (one file each)
+// ---- the families' tables (one file each)
 
 std::span<const OpCost> matmul_costs();         // matmul.cpp
 std::span<const OpCost> convolution_costs();    // convolution.cpp

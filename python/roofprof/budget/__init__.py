@@ -29,10 +29,7 @@ _LARGEST = 2**20  # bytes of a budget
 # The figure of the whole report, which rows do not have.
 _UNCOSTED = "uncosted_ops"
 # Why a report lacks figures for which it gives no reason itself.
-_WITHOUT = dict.fromkeys(
-    ("peak_memory", "kept_memory"),
-    "the counting call of run() and count() measures it",
-)
+_WITHOUT = dict.fromkeys(("peak_memory", "kept_memory"), "the counting call of run() and count() measures it")
 _HOLDS = {
     "<=": lambda value, bound: value <= bound,
     ">=": lambda value, bound: value >= bound,
@@ -265,7 +262,7 @@ def _is_number(one: _report.Field) -> bool:
 
 def _reason(limit: Limit, path: str | None, row: _report.Row, report: Report, baseline: Report | None) -> str:
     """Return why the limit is broken; "" if it is kept."""
-    value, missing = _value(limit, row, report, limit.sign)
+    value, missing = _value(limit, row, report)
     if value is None:
         return missing
     bound = limit.amount
@@ -276,9 +273,15 @@ def _reason(limit: Limit, path: str | None, row: _report.Row, report: Report, ba
             return missing
         bound *= base
     if _HOLDS[limit.sign](value, bound):
-        uncertain = limit.sign != ">=" and _lower(limit) and row.incomplete
-        return _uncertain(limit, "at least") if uncertain else _at_most(limit, row)
-    text = _text(limit)
+        side = _side_known(limit, row)
+        at_least = side == ">=" and limit.sign != ">="
+        at_most = side == "<=" and limit.sign not in {"<=", "<"}
+        if not (at_least or at_most):
+            return ""
+        how = "at least" if at_least else "at most"
+        return f"not known: {limit.figure} is {how} what is shown, because an op without a known cost is in it"
+    known = fields.of("row").get(limit.figure)
+    text = known.text if known else "{:g}".format
     apart = value - bound
     percent = f" ({100 * apart / abs(bound):+.3g}%)" if bound else ""
     if bound > 0 and value > 10 * bound:
@@ -288,29 +291,14 @@ def _reason(limit: Limit, path: str | None, row: _report.Row, report: Report, ba
     return f"it is {text(value)}, {much}{percent}{of}"
 
 
-def _lower(limit: Limit) -> bool:
+def _side_known(limit: Limit, row: _report.Row) -> str:
+    """Return ">=" or "<=" where the row's figure is a limit itself, as an op without a known cost is in it; else ""."""
     known = fields.of("row").get(limit.figure)
-    return known is not None and known.limit == ">="
+    return known.limit if known is not None and row.incomplete else ""
 
 
-def _at_most(limit: Limit, row: _report.Row) -> str:
-    known = fields.of("row").get(limit.figure)
-    upper = known is not None and known.limit == "<=" and row.incomplete and limit.sign not in {"<=", "<"}
-    return _uncertain(limit, "at most") if upper else ""
-
-
-def _uncertain(limit: Limit, how: str) -> str:
-    return f"not known: {limit.figure} is {how} what is shown, because an op without a known cost is in it"
-
-
-def _text(limit: Limit) -> Any:
-    known = fields.of("row").get(limit.figure)
-    return known.text if known else lambda value: f"{value:g}"
-
-
-def _value(limit: Limit, row: _report.Row, report: Report, sign: str) -> tuple[float | None, str]:
+def _value(limit: Limit, row: _report.Row, report: Report) -> tuple[float | None, str]:
     """Return the figure, or why there is none."""
-    del sign
     if limit.figure == _UNCOSTED:
         return float(len(report.coverage.uncosted)), ""
     value = getattr(row, limit.figure)
@@ -329,12 +317,10 @@ def _of_baseline(limit: Limit, path: str | None, baseline: Report) -> tuple[floa
         if not found:
             return None, f"the baseline has no module '{path}'"
         row = found[0]
-    value, missing = _value(limit, row, baseline, limit.sign)
-    if value is not None and row.incomplete and _lower(limit):
-        return (
-            None,
-            f"not known: the baseline's {limit.figure} is a lower limit, as an op without a known cost is in it",
-        )
+    value, missing = _value(limit, row, baseline)
+    if value is not None and _side_known(limit, row) == ">=":
+        why = f"not known: the baseline's {limit.figure} is a lower limit, as an op without a known cost is in it"
+        return None, why
     return value, missing and f"in the baseline, {missing}"
 
 

@@ -18,73 +18,60 @@ CostCase gradient(const char* op, std::int64_t flops) {
 }
 
 CostCase gelu(const char* form, std::int64_t flops) {
-  return {Call("aten::gelu(self fp32 2x3)").scalar("approximate", form).out(fp32, {2, 3}),
-          {.flops = flops, .read = 24, .write = 24}};
+  return {Call("aten::gelu(self fp32 2x3)").scalar("approximate", form).out(fp32, {2, 3}), {.flops = flops}};
 }
 
 CostCase gelu_gradient(const char* form, std::int64_t flops) {
   return {
       Call("aten::gelu_backward(grad_output fp32 2x3, self fp32 2x3)").scalar("approximate", form).out(fp32, {2, 3}),
-      {.flops = flops, .read = 48, .write = 24}};
+      {.flops = flops}};
 }
 
 // A dropout's mask is one byte per element.
 CostCase dropout(bool train, std::int64_t flops) {
   return {Call("aten::native_dropout(input fp32 2x3)").scalar("train", train).with("-> fp32 2x3, boolean 2x3"),
-          {.flops = flops, .read = 24, .write = 24 + 6}};
+          {.flops = flops}};
 }
 
-const std::vector<CostCase> kCases = together({
-    {
-        // PyProf's published row: ReLU on 64 x 64 x 112 x 112 halves.
-        {Call("aten::relu(self fp16 64x64x112x112) -> fp16 64x64x112x112"),
-         {.flops = 51'380'224, .read = 205'520'896 / 2, .write = 205'520'896 / 2}},
-        // In place: the old value is read, the result is the argument and is written once.
-        {Call("aten::relu_(self fp32 2x3 written) -> fp32 2x3 written"), {.flops = 6, .read = 24, .write = 24}},
-        // Quantised models run it on integers.
-        {Call("aten::relu(self int8 2x3) -> int8 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
-        // The weight comes expanded to the input's shape; one value per column is held.
-        {Call("aten::_prelu_kernel(self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 2x3"),
-         {.flops = 12, .read = 24 + 12, .write = 24}},
-        {Call("aten::_prelu_kernel_backward(grad_output fp32 2x3, self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 "
-              "2x3, "
-              "fp32 2x3"),
-         {.flops = 24, .read = 48 + 12, .write = 48}},
+const std::vector<CostCase> kCases = {
+    // PyProf's published row: ReLU on 64 x 64 x 112 x 112 halves.
+    {Call("aten::relu(self fp16 64x64x112x112) -> fp16 64x64x112x112"), {.flops = 51'380'224}},
+    // In place: the old value is read, the result is the argument and is written once.
+    {Call("aten::relu_(self fp32 2x3 written) -> fp32 2x3 written"), {.flops = 6}},
+    // Quantised models run it on integers.
+    {Call("aten::relu(self int8 2x3) -> int8 2x3"), {.int_ops = 6}},
+    // The weight comes expanded to the input's shape; one value per column is held.
+    {Call("aten::_prelu_kernel(self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 2x3"), {.flops = 12}},
+    {Call("aten::_prelu_kernel_backward(grad_output fp32 2x3, self fp32 2x3, weight fp32 2x3 expanded 10) -> fp32 2x3, "
+          "fp32 2x3"),
+     {.flops = 24}},
 
-        {Call("aten::logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30, .read = 24, .write = 24}},
-        {Call("aten::special_logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30, .read = 24, .write = 24}},
-        // One half of the input gates the other.
-        {Call("aten::glu(self fp32 2x6) -> fp32 2x3"), {.flops = 30, .read = 48, .write = 24}},
-        {Call("aten::glu_backward(grad_output fp32 2x3, self fp32 2x6) -> fp32 2x6"),
-         {.flops = 48, .read = 24 + 48, .write = 48}},
+    {Call("aten::logit(self fp32 2x3, eps=0.1) -> fp32 2x3"), {.flops = 30}},
+    // One half of the input gates the other.
+    {Call("aten::glu(self fp32 2x6) -> fp32 2x3"), {.flops = 30}},
+    {Call("aten::glu_backward(grad_output fp32 2x3, self fp32 2x6) -> fp32 2x6"), {.flops = 48}},
 
-        dropout(true, 18),
-        dropout(false, 0),
-        {Call("aten::native_dropout_backward(grad_output fp32 2x3, mask boolean 2x3) -> fp32 2x3"),
-         {.flops = 12, .read = 24 + 6, .write = 24}},
-        {Call("aten::_fused_dropout(self fp32 2x3) -> fp32 2x3, uint8 2x3"),
-         {.flops = 18, .read = 24, .write = 24 + 6}},
-        {Call("aten::_masked_scale(self fp32 2x3, mask uint8 2x3) -> fp32 2x3"),
-         {.flops = 12, .read = 24 + 6, .write = 24}},
-        unary("aten::relu6", 12),
-        gradient("aten::threshold_backward", 6),
-        gradient("aten::hardswish_backward", 30),
-        gradient("aten::sigmoid_backward", 18),
-        gradient("aten::log_sigmoid_backward", 36),
-        gradient("aten::softplus_backward", 36),
-        unary("aten::silu", 30),
-        unary("aten::softplus", 30),
-        gradient("aten::silu_backward", 54),
-        gelu("none", 30),
-        gelu("tanh", 54),
-        gelu_gradient("none", 66),
-        gelu_gradient("tanh", 108),
-        gradient("aten::mish_backward", 78),
-    },
-    each([](const char* op) { return unary(op, 18); },
-         {"aten::softshrink", "aten::rrelu", "aten::rrelu_with_noise", "aten::rrelu_with_noise_functional",
-          "aten::logit", "aten::special_logit"}),
-});
+    dropout(true, 18),
+    dropout(false, 0),
+    {Call("aten::native_dropout_backward(grad_output fp32 2x3, mask boolean 2x3) -> fp32 2x3"), {.flops = 12}},
+    {Call("aten::_fused_dropout(self fp32 2x3) -> fp32 2x3, uint8 2x3"), {.flops = 18}},
+    unary("aten::softshrink", 18),
+    unary("aten::rrelu", 18),
+    unary("aten::logit", 18),
+    unary("aten::silu", 30),
+    unary("aten::softplus", 30),
+    gelu("none", 30),
+    gelu("tanh", 54),
+    gradient("aten::threshold_backward", 6),
+    gradient("aten::hardswish_backward", 30),
+    gradient("aten::sigmoid_backward", 18),
+    gradient("aten::log_sigmoid_backward", 36),
+    gradient("aten::softplus_backward", 36),
+    gradient("aten::silu_backward", 54),
+    gradient("aten::mish_backward", 78),
+    gelu_gradient("none", 66),
+    gelu_gradient("tanh", 108),
+};
 
 TEST(Activation, CostsAreAsWrittenOut) { check_family(activation_costs(), kCases); }
 

@@ -16,51 +16,18 @@ CostCase binary(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3, other fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 48, .write = 24}};
 }
 
-CostCase ternary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self fp32 2x3, tensor1 fp32 2x3, tensor2 fp32 2x3) -> fp32 2x3"),
-          {.flops = flops, .read = 72, .write = 24}};
-}
-
-// Comparisons are done in floats, their result is one byte per element.
-CostCase comparison(const char* op) {
-  return {Call(op, "(self fp32 2x3, other fp32 2x3) -> boolean 2x3"), {.flops = 6, .read = 48, .write = 6}};
-}
-
-CostCase logical(const char* op) {
-  return {Call(op, "(self boolean 2x3, other boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 12, .write = 6}};
-}
-
 // Both complex64, 6 elements of 8 bytes.
 CostCase complex_pair(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3 complex, other fp32 2x3 complex) -> fp32 2x3 complex"),
           {.flops = flops, .read = 96, .write = 48}};
 }
 
-CostCase bounded(const char* op, const Call& call, std::int64_t flops) {
-  OpCall built = call;
-  built.name = op;
-  return {built, {.flops = flops, .read = 24, .write = 24}};
+CostCase clamped(const std::string& bounds, std::int64_t flops) {
+  return {Call("aten::clamp(self fp32 2x3)").with(bounds).out(fp32, {2, 3}), {.flops = flops}};
 }
-
-Call clamp_call() { return Call("(self fp32 2x3) -> fp32 2x3"); }
 
 // Lists: 4 x 5 and 10 floats, 30 elements, 120 bytes a list.
 std::vector<TensorDesc> two_tensors() { return {tensor(fp32, {4, 5}), tensor(fp32, {10})}; }
-
-CostCase list_unary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"), {.flops = flops, .read = 120, .write = 120}};
-}
-
-CostCase list_binary(const char* op, std::int64_t flops) {
-  return {Call(op, "(self [fp32 4x5; fp32 10], other [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"),
-          {.flops = flops, .read = 240, .write = 120}};
-}
-
-// In place a list operator returns nothing.
-CostCase list_update(const char* op, std::int64_t flops) {
-  return {Call(op, "(self [fp32 4x5; fp32 10] written, tensor1 [fp32 4x5; fp32 10], tensor2 [fp32 4x5; fp32 10])"),
-          {.flops = flops, .read = 360, .write = 120}};
-}
 
 // Two parameters, 30 elements; the step counters are one float each.
 Call adam_call(const char* op, double weight_decay, bool amsgrad, bool maximize) {
@@ -99,91 +66,75 @@ const std::vector<CostCase> kTensorCases = together({
         {Call("aten::add.out(self fp32 2x3, other fp32 2x3, out fp32 2x3 written) -> fp32 2x3 written"),
          {.flops = 6, .read = 48, .write = 24}},
         {Call("aten::add(self int64 2x3, other int64 2x3) -> int64 2x3"), {.int_ops = 6, .read = 96, .write = 48}},
-        {Call("aten::mul(self fp32 2x3 complex, other fp32 2x3) -> fp32 2x3 complex"),
-         {.flops = 12, .read = 48 + 24, .write = 48}},
+        {Call("aten::mul(self fp32 2x3 complex, other fp32 2x3) -> fp32 2x3 complex"), {.flops = 12}},
         // A Python number is no tensor.
-        {Call("aten::mul(self bf16 2x3, other=0.5) -> bf16 2x3"), {.flops = 6, .read = 12, .write = 12}},
-        {Call("aten::div(self fp32 2x3, rounding_mode=floor) -> fp32 2x3"), {.flops = 12, .read = 24, .write = 24}},
-        {Call("aten::round(self fp32 2x3, decimals=3) -> fp32 2x3"), {.flops = 18, .read = 24, .write = 24}},
-        {Call("aten::round(self fp32 2x3, decimals=0) -> fp32 2x3"), {.flops = 6, .read = 24, .write = 24}},
+        {Call("aten::mul(self bf16 2x3, other=0.5) -> bf16 2x3"), {.flops = 6}},
+        {Call("aten::div(self fp32 2x3, rounding_mode=floor) -> fp32 2x3"), {.flops = 12}},
+        {Call("aten::round(self fp32 2x3, decimals=3) -> fp32 2x3"), {.flops = 18}},
+        {Call("aten::round(self fp32 2x3, decimals=0) -> fp32 2x3"), {.flops = 6}},
         {Call("aten::conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"), {.flops = 6, .read = 48, .write = 48}},
         {Call("aten::conj_physical(self fp32 2x3) -> fp32 2x3"), {}},
-        {Call("aten::_conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"),
-         {.flops = 6, .read = 48, .write = 48}},
-        {Call("aten::polar(abs fp32 2x3, angle fp32 2x3) -> fp32 2x3 complex"), {.flops = 24, .read = 48, .write = 48}},
+        {Call("aten::_conj_physical(self fp32 2x3 complex) -> fp32 2x3 complex"), {.flops = 6}},
+        {Call("aten::polar(abs fp32 2x3, angle fp32 2x3) -> fp32 2x3 complex"), {.flops = 24}},
 
-        {Call("aten::mvlgamma(self fp32 2x3, p=5) -> fp32 2x3"), {.flops = 6 * 16, .read = 24, .write = 24}},
-        {Call("aten::special_multigammaln(self fp32 2x3, p=1) -> fp32 2x3"), {.flops = 6 * 4, .read = 24, .write = 24}},
+        {Call("aten::mvlgamma(self fp32 2x3, p=5) -> fp32 2x3"), {.flops = 6 * 16}},
 
         // Whether all are equal is one answer, not a tensor.
-        {Call("aten::equal(self fp32 2x3, other fp32 2x3)"), {.flops = 6, .read = 48, .write = 0}},
-        {Call("aten::isfinite(self fp32 2x3) -> boolean 2x3"), {.flops = 18, .read = 24, .write = 6}},
-        {Call("aten::isinf(self fp32 2x3) -> boolean 2x3"), {.flops = 12, .read = 24, .write = 6}},
-        {Call("aten::logical_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
-        {Call("aten::bitwise_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6, .read = 6, .write = 6}},
-        {Call("aten::max(self fp32 2x3, dim=1) -> fp32 2, int64 2"), {.flops = 6, .read = 24, .write = 8 + 16}},
-        {Call("aten::min(self fp32 2x3) -> fp32"), {.flops = 6, .read = 24, .write = 4}},
-        bounded("aten::clamp", clamp_call().with("(min=0, max=1.5)"), 12),
-        bounded("aten::clamp", clamp_call().with("(min=0.5, max none)"), 6),
-        bounded("aten::clip", clamp_call().with("(min none, max=6)"), 6),
-        bounded("aten::clip", clamp_call().with("(min=-1, max=1)"), 12),
-        {Call("aten::clamp(self fp32 2x3, min fp32 2x3, max fp32 2x3) -> fp32 2x3"),
-         {.flops = 12, .read = 72, .write = 24}},
-        {Call("aten::where(condition boolean 2x3, self fp32 2x3, other fp32) -> fp32 2x3"),
-         {.flops = 6, .read = 6 + 24 + 4, .write = 24}},
+        {Call("aten::equal(self fp32 2x3, other fp32 2x3)"), {.flops = 6}},
+        // Comparisons are done in floats, their result is one byte per element.
+        {Call("aten::eq(self fp32 2x3, other fp32 2x3) -> boolean 2x3"), {.flops = 6}},
+        {Call("aten::logical_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6}},
+        {Call("aten::bitwise_not(self boolean 2x3) -> boolean 2x3"), {.int_ops = 6}},
+        {Call("aten::max(self fp32 2x3, dim=1) -> fp32 2, int64 2"), {.flops = 6}},
+        {Call("aten::min(self fp32 2x3) -> fp32"), {.flops = 6}},
+        clamped("(min=0, max=1.5)", 12),
+        clamped("(min=0.5, max none)", 6),
+        {Call("aten::clamp(self fp32 2x3, min fp32 2x3, max fp32 2x3) -> fp32 2x3"), {.flops = 12}},
+        {Call("aten::where(condition boolean 2x3, self fp32 2x3, other fp32) -> fp32 2x3"), {.flops = 6}},
         // Positions of 4 true elements.
-        {Call("aten::where(condition boolean 2x3) -> [int64 4; int64 4]"), {.int_ops = 6, .read = 6, .write = 64}},
+        {Call("aten::where(condition boolean 2x3) -> [int64 4; int64 4]"), {.int_ops = 6}},
         complex_pair("aten::add", 12),
         complex_pair("aten::mul", 36),
         complex_pair("aten::div", 66),
-        binary("aten::_add_relu", 12),
         binary("aten::ldexp", 12),
-        ternary("aten::_dirichlet_grad", 6),
-        ternary("aten::addcmul", 18),
+        binary("aten::_dirichlet_grad", 6),
         binary("aten::linalg_cross", 18),
         binary("aten::special_xlogy", 18),
-        unary("aten::special_log_ndtr", 42),
         binary("aten::logaddexp", 36),
         binary("aten::logaddexp2", 42),
+        unary("aten::special_log_ndtr", 42),
         unary("aten::sinc", 24),
-        unary("aten::special_sinc", 24),
-        comparison("aten::eq"),
         unary("aten::nan_to_num", 18),
     },
     each([](const char* op) { return binary(op, 6); },
          {"aten::add", "aten::sub", "aten::rsub", "aten::mul", "aten::div", "aten::remainder", "aten::copysign",
-          "aten::gcd", "aten::lcm", "aten::__irshift__", "aten::_standard_gamma_grad", "aten::max", "aten::min"}),
-    each([](const char* op) { return unary(op, 6); },
-         {"aten::neg", "aten::abs", "aten::sign", "aten::sgn", "aten::floor", "aten::ceil", "aten::round",
-          "aten::rsqrt", "aten::pow"}),
-    each(logical, {"aten::logical_and", "aten::logical_or", "aten::bitwise_and", "aten::bitwise_or"}),
+          "aten::gcd", "aten::__irshift__", "aten::_standard_gamma_grad", "aten::max", "aten::min"}),
+    each([](const char* op) { return unary(op, 6); }, {"aten::neg", "aten::sign", "aten::sgn", "aten::floor",
+                                                       "aten::ceil", "aten::round", "aten::rsqrt", "aten::pow"}),
+    each([](const char* op) { return binary(op, 6); },
+         {"aten::logical_and", "aten::logical_or", "aten::bitwise_and", "aten::bitwise_or"}),
 });
 
-const std::vector<CostCase> kListCases = together({
-    {
-        {Call("aten::_foreach_max(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"), {.flops = 30, .read = 120, .write = 8}},
-        // A root for each of the two.
-        {Call("aten::_foreach_norm(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"),
-         {.flops = 60 + 2, .read = 120, .write = 8}},
-        {Call("aten::_foreach_powsum(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"),
-         {.flops = 60, .read = 120, .write = 8}},
-        {Call("aten::_foreach_zero_(self [fp32 4x5; fp32 10] written)"), {.write = 120}},
-        {Call("aten::_foreach_copy_(self [fp32 4x5; fp32 10] written, src [fp32 4x5; fp32 10])"),
-         {.read = 120, .write = 120}},
-        {Call("aten::_amp_foreach_non_finite_check_and_unscale_(self [fp32 4x5; fp32 10] written, found_inf fp32 "
-              "written, "
-              "inv_scale fp32)"),
-         {.flops = 60, .read = 120 + 8, .write = 120 + 4}},
-        {Call("aten::_amp_update_scale_(self fp32 written, growth_tracker int32 written, found_inf fp32) -> fp32 "
-              "written"),
-         {.flops = 2, .read = 12, .write = 8}},
-        list_binary("aten::_foreach_add", 30),
-        list_update("aten::_foreach_lerp_", 90),
-        list_unary("aten::_foreach_clone", 0),
-    },
-    each([](const char* op) { return list_unary(op, 30); },
-         {"aten::_foreach_rsqrt", "aten::_foreach_pow", "aten::_foreach_exp"}),
-});
+const std::vector<CostCase> kListCases = {
+    {Call("aten::_foreach_max(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"), {.flops = 30}},
+    // A root for each of the two.
+    {Call("aten::_foreach_norm(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"), {.flops = 60 + 2}},
+    {Call("aten::_foreach_powsum(self [fp32 4x5; fp32 10]) -> [fp32; fp32]"), {.flops = 60}},
+    {Call("aten::_foreach_zero_(self [fp32 4x5; fp32 10] written)"), {.write = 120}},
+    {Call("aten::_amp_foreach_non_finite_check_and_unscale_(self [fp32 4x5; fp32 10] written, found_inf fp32 written, "
+          "inv_scale fp32)"),
+     {.flops = 60}},
+    {Call("aten::_amp_update_scale_(self fp32 written, growth_tracker int32 written, found_inf fp32) -> fp32 written"),
+     {.flops = 2}},
+    {Call("aten::_foreach_add(self [fp32 4x5; fp32 10], other [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"),
+     {.flops = 30}},
+    // In place a list operator returns nothing.
+    {Call("aten::_foreach_lerp_(self [fp32 4x5; fp32 10] written, tensor1 [fp32 4x5; fp32 10], tensor2 [fp32 4x5; fp32 "
+          "10])"),
+     {.flops = 90}},
+    {Call("aten::_foreach_clone(self [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"), {.read = 120, .write = 120}},
+    {Call("aten::_foreach_rsqrt(self [fp32 4x5; fp32 10]) -> [fp32 4x5; fp32 10]"), {.flops = 30}},
+};
 
 const std::vector<CostCase> kStepCases = {
     // Parameters, gradients and two moments are read, all but the gradients written.

@@ -13,49 +13,20 @@ const std::vector<Sizes> kNarrow = {{3, 4}, {5, 4}, {2, 4}};
 const std::vector<Sizes> kScores = {{3, 3}, {5, 5}, {2, 2}};
 const std::vector<Sizes> kTurned = {{8, 3}, {8, 5}, {8, 2}};
 
-CostCase question(const char* op) { return {Call(op).nested("self", fp32, kTokens).out(int64, {3, 2}), {}}; }
-
-const std::vector<CostCase> kCases = together({
-    {
-        // To 3 x 5 x 8.
-        {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}),
-         {.read = 320, .write = 480}},
-        {Call("aten::_nested_tensor_from_tensor_list(list [fp32 3x8; fp32 5x8; fp32 2x8])").out_nested(fp32, kTokens),
-         {.read = 320, .write = 320}},
-        {Call("aten::_nested_tensor_from_mask(t fp32 3x5x8, mask boolean 3x5)").out_nested(fp32, kTokens),
-         {.read = 320 + 15, .write = 320}},
-        {Call("aten::_nested_tensor_from_mask_left_aligned(t fp32 3x5x8, mask boolean 3x5)"), {.read = 15}},
-        {Call("aten::_nested_from_padded(padded fp32 3x5x8)").out_nested(fp32, kTokens), {.read = 320, .write = 320}},
-        {Call("aten::_nested_from_padded_and_nested_example(padded fp32 3x5x8)")
-             .nested("nt_example", fp32, kTokens)
-             .out_nested(fp32, kTokens),
-         {.read = 320, .write = 320}},
-        {Call("aten::_nested_tensor_softmax_with_shape(self fp32 3x2x5x5)")
-             .nested("query", fp32, kTokens)
-             .out(fp32, {3, 2, 5, 5}),
-         {.flops = 750, .read = 600, .write = 600}},
-        {Call("aten::_nested_select_backward(grad_output fp32 5x8)")
-             .nested("self", fp32, kTokens)
-             .out_nested(fp32, kTokens),
-         {.read = 160, .write = 320}},
-        {Call("aten::_nested_sum_backward")
-             .nested("grad", fp32, {{3, 1}, {5, 1}, {2, 1}})
-             .nested("self", fp32, kTokens)
-             .out_nested(fp32, kTokens),
-         {.read = 40, .write = 320}},
-        // Jagged: values and offsets apart.
-        {Call("aten::_jagged_to_padded_dense_forward(values fp32 10x8, offsets [int64 4]) -> fp32 3x5x8"),
-         {.read = 320 + 32, .write = 480}},
-        {Call("aten::_padded_dense_to_jagged_forward(dense fp32 3x5x8, offsets [int64 4]) -> fp32 10x8"),
-         {.read = 320, .write = 320}},
-        {Call("aten::_nested_from_padded_tensor(padded fp32 3x5x8) -> fp32 10x8"), {.read = 320, .write = 320}},
-        {Call("aten::_nested_get_values_copy(self fp32 10x8) -> fp32 10x8"), {.read = 320, .write = 320}},
-    },
-    each(question, {"aten::_nested_tensor_size", "aten::_nested_tensor_strides", "aten::_nested_tensor_storage_offsets",
-                    "aten::_nested_compute_contiguous_strides_offsets", "aten::_nested_get_jagged_dummy",
-                    "aten::_nested_get_lengths", "aten::_nested_get_max_seqlen", "aten::_nested_get_min_seqlen",
-                    "aten::_nested_get_offsets", "aten::_nested_get_ragged_idx"}),
-});
+const std::vector<CostCase> kCases = {
+    // To 3 x 5 x 8.
+    {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}), {.read = 320, .write = 480}},
+    {Call("aten::_nested_tensor_from_mask(t fp32 3x5x8, mask boolean 3x5)").out_nested(fp32, kTokens),
+     {.read = 320 + 15, .write = 320}},
+    {Call("aten::_nested_tensor_softmax_with_shape(self fp32 3x2x5x5)")
+         .nested("query", fp32, kTokens)
+         .out(fp32, {3, 2, 5, 5}),
+     {.flops = 750, .read = 600, .write = 600}},
+    {Call("aten::_nested_select_backward(grad_output fp32 5x8)")
+         .nested("self", fp32, kTokens)
+         .out_nested(fp32, kTokens),
+     {.read = 160, .write = 320}},
+};
 
 TEST(Nested, Costs) { check_family(nested_costs(), kCases); }
 

@@ -18,10 +18,6 @@ Call batch_norm(std::string name, bool training, std::string flag = "training") 
 constexpr Expected kTrained = {.flops = 6 * 200, .read = 800 + 64, .write = 800 + 32};  // running ones too
 constexpr Expected kFolded = {.flops = 2 * 200, .read = 800 + 64, .write = 800};
 
-Expected with_saved_statistics(Expected expected) {
-  expected.write += 32;
-  return expected;
-}
 Call saved(Call call) { return call.out(fp32, {4}).out(fp32, {4}); }
 
 // Two images, weight and the two saved statistics are read.
@@ -34,16 +30,6 @@ Call batch_norm_backward(std::string name, bool training, Sizes mask, std::strin
 }
 Call three_gradients(Call call) { return call.out(fp32, kImage).with("-> fp32 4, fp32 4"); }
 constexpr Expected kTrainedBackward = {.flops = 7 * 200, .read = 1600 + 48, .write = 832};
-
-Call vendor_backward(std::string name) {
-  return Call(std::move(name),
-              "(input fp32 2x4x5x5, grad_output fp32 2x4x5x5, weight fp32 4, save_mean fp32 4, save_var fp32 4) -> "
-              "fp32 2x4x5x5, fp32 4, fp32 4");
-}
-
-Call group_norm(std::string name) {
-  return Call(std::move(name), "(input fp32 2x4x5x5, weight fp32 4, bias fp32 4) -> fp32 2x4x5x5");
-}
 
 // 6 rows of 8, fp16: 48 elements of 96 bytes, 16 bytes for a weight; statistics are one fp32 figure for each row.
 Call rows(std::string name) { return Call(std::move(name), "(input fp16 6x8)"); }
@@ -66,11 +52,6 @@ std::vector<CostCase> cases() {
       {Call("aten::batch_norm(input bf16 2x4x5x5, weight none, bias none, running_mean none, running_var none, "
             "training=true) -> bf16 2x4x5x5"),
        {.flops = 1200, .read = 400, .write = 400}},
-      {saved(batch_norm("aten::_batch_norm_impl_index", true)), with_saved_statistics(kTrained)},
-      {saved(batch_norm("aten::native_batch_norm", true)), with_saved_statistics(kTrained)},
-      {batch_norm("aten::native_batch_norm", false), kFolded},
-      {saved(batch_norm("aten::cudnn_batch_norm", true)), with_saved_statistics(kTrained)},
-      {saved(batch_norm("aten::miopen_batch_norm", true)), with_saved_statistics(kTrained)},
       // Here the schema says that the running statistics are written.
       {Call("aten::_native_batch_norm_legit(input fp32 2x4x5x5, weight fp32 4, bias fp32 4, running_mean fp32 4 "
             "written, running_var fp32 4 written, training=true) -> fp32 2x4x5x5"),
@@ -80,21 +61,17 @@ std::vector<CostCase> cases() {
       {batch_norm("aten::_native_batch_norm_legit_no_training", false), kFolded},
       {batch_norm("aten::_batch_norm_with_update", true), kTrained},
       {saved(batch_norm("aten::_batch_norm_with_update_functional", true)), kTrained},
-      {batch_norm("aten::_batch_norm_no_update", false), kFolded},
       {three_gradients(batch_norm_backward("aten::native_batch_norm_backward", true, {1, 1, 1})), kTrainedBackward},
       // Frozen weights still need both sums; frozen statistics need none.
-      {batch_norm_backward("aten::native_batch_norm_backward", true, {1, 0, 0}).out(fp32, kImage),
-       {.flops = 7 * 200, .read = 1648, .write = 800}},
-      {batch_norm_backward("aten::native_batch_norm_backward", false, {1, 0, 0}).out(fp32, kImage),
-       {.flops = 200, .read = 1648, .write = 800}},
+      {batch_norm_backward("aten::native_batch_norm_backward", true, {1, 0, 0}).out(fp32, kImage), {.flops = 7 * 200}},
+      {batch_norm_backward("aten::native_batch_norm_backward", false, {1, 0, 0}).out(fp32, kImage), {.flops = 200}},
       {three_gradients(batch_norm_backward("aten::native_batch_norm_backward", false, {1, 1, 1})),
-       {.flops = (1 + 2 + 1) * 200, .read = 1648, .write = 832}},
-      {three_gradients(batch_norm_backward("aten::_batch_norm_impl_index_backward", true, {1, 1, 1})),
-       kTrainedBackward},
+       {.flops = (1 + 2 + 1) * 200}},
       {three_gradients(batch_norm_backward("aten::batch_norm_backward", true, {1, 1, 1}, "update")), kTrainedBackward},
-      {vendor_backward("aten::cudnn_batch_norm_backward"), kTrainedBackward},
-      {vendor_backward("aten::miopen_batch_norm_backward"), kTrainedBackward},
-      {Call("aten::batch_norm_stats(input fp32 2x4x5x5) -> fp32 4, fp32 4"), {.flops = 800, .read = 800, .write = 32}},
+      {Call("aten::cudnn_batch_norm_backward(input fp32 2x4x5x5, grad_output fp32 2x4x5x5, weight fp32 4, save_mean "
+            "fp32 4, save_var fp32 4) -> fp32 2x4x5x5, fp32 4, fp32 4"),
+       kTrainedBackward},
+      {Call("aten::batch_norm_stats(input fp32 2x4x5x5) -> fp32 4, fp32 4"), {.flops = 800}},
       {Call("aten::batch_norm_update_stats(input fp32 2x4x5x5, running_mean fp32 4, running_var fp32 4) -> fp32 4, "
             "fp32 4"),
        {.flops = 800, .read = 832, .write = 64}},
@@ -102,65 +79,43 @@ std::vector<CostCase> cases() {
       {Call("aten::batch_norm_gather_stats(input fp32 2x4x5x5, mean fp32 3x4, invstd fp32 3x4, running_mean fp32 4, "
             "running_var fp32 4) -> fp32 4, fp32 4"),
        {.read = 96 + 32, .write = 64}},
-      {Call("aten::batch_norm_gather_stats_with_counts(input fp32 2x4x5x5, mean fp32 3x4, invstd fp32 3x4, "
-            "running_mean fp32 4, running_var fp32 4, counts fp32 3) -> fp32 4, fp32 4"),
-       {.read = 96 + 32 + 12, .write = 64}},
-      {Call("aten::batch_norm_elemt(input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) -> fp32 2x4x5x5"),
-       {.flops = 400, .read = 832, .write = 800}},
+      {Call("aten::batch_norm_elemt(input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) -> fp32 2x4x5x5"), {.flops = 400}},
       {Call("aten::batch_norm_backward_reduce(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) "
             "-> fp32 4, fp32 4"),
-       {.flops = 600, .read = 1632, .write = 32}},
+       {.flops = 600}},
       {Call("aten::batch_norm_backward_elemt(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 4, invstd fp32 4) -> "
             "fp32 2x4x5x5"),
-       {.flops = 800, .read = 1632, .write = 800}},
+       {.flops = 800}},
 
       {batch_norm("aten::instance_norm", true, "use_input_stats"), kTrained},
       {batch_norm("aten::instance_norm", false, "use_input_stats"), kFolded},
-      {group_norm("aten::group_norm"), {.flops = 1200, .read = 832, .write = 800}},
-      // Mean and deviation of 2 groups in 2 images.
-      {group_norm("aten::native_group_norm").with("-> fp32 2x2, fp32 2x2"), {.flops = 1200, .read = 832, .write = 832}},
+      {Call("aten::group_norm(input fp32 2x4x5x5, weight fp32 4, bias fp32 4) -> fp32 2x4x5x5"), {.flops = 1200}},
       {Call("aten::native_group_norm_backward(grad_out fp32 2x4x5x5, input fp32 2x4x5x5, mean fp32 2x2, rstd fp32 2x2, "
             "weight fp32 4, output_mask=[1,1,1]) -> fp32 2x4x5x5, fp32 4, fp32 4"),
-       {.flops = 1400, .read = 1648, .write = 832}},
+       {.flops = 1400}},
 
-      {rows("aten::layer_norm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8"),
-       {.flops = 8 * 48, .read = 128, .write = 96}},
-      {rows("aten::layer_norm").with("(weight none, bias none) -> fp16 6x8"),
-       {.flops = 6 * 48, .read = 96, .write = 96}},
-      {rows("prim::MKLDNNLayerNorm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8"),
-       {.flops = 8 * 48, .read = 128, .write = 96}},
-      {rows("aten::native_layer_norm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8, fp32 6x1, fp32 6x1"),
-       {.flops = 8 * 48, .read = 128, .write = 144}},
+      {rows("aten::layer_norm").with("(weight fp16 8, bias fp16 8) -> fp16 6x8"), {.flops = 8 * 48}},
+      {rows("aten::layer_norm").with("(weight none, bias none) -> fp16 6x8"), {.flops = 6 * 48}},
       {rows_backward("aten::native_layer_norm_backward", {1, 1, 1}).with("(mean fp32 6x1) -> fp16 6x8, fp16 8, fp16 8"),
-       {.flops = (8 + 4 + 1) * 48, .read = 2 * 96 + 2 * 24 + 16, .write = 128}},
+       {.flops = (8 + 4 + 1) * 48}},
       {rows_backward("aten::native_layer_norm_backward", {0, 1, 1}).with("(mean fp32 6x1) -> none, fp16 8, fp16 8"),
-       {.flops = 5 * 48, .read = 2 * 96 + 2 * 24 + 16, .write = 32}},
-      {rows("aten::rms_norm").with("(weight fp16 8) -> fp16 6x8"), {.flops = 4 * 48, .read = 112, .write = 96}},
-      {rows("aten::_fused_rms_norm").with("(weight none) -> fp16 6x8, fp32 6x1"),
-       {.flops = 3 * 48, .read = 96, .write = 120}},
-      {rows_backward("aten::_fused_rms_norm_backward", {1, 1}).with("-> fp16 6x8, fp16 8"),
-       {.flops = (6 + 3) * 48, .read = 2 * 96 + 24 + 16, .write = 112}},
+       {.flops = 5 * 48}},
+      {rows("aten::rms_norm").with("(weight fp16 8) -> fp16 6x8"), {.flops = 4 * 48}},
+      {rows("aten::_fused_rms_norm").with("(weight none) -> fp16 6x8, fp32 6x1"), {.flops = 3 * 48}},
+      {rows_backward("aten::_fused_rms_norm_backward", {1, 1}).with("-> fp16 6x8, fp16 8"), {.flops = (6 + 3) * 48}},
 
       // A weight of 8 x 3, one norm for each row.
-      {Call("aten::_weight_norm(v fp32 8x3, g fp32 8x1) -> fp32 8x3"), {.flops = 72, .read = 128, .write = 96}},
-      {Call("aten::_weight_norm_interface(v fp32 8x3, g fp32 8x1) -> fp32 8x3, fp32 8x1"),
-       {.flops = 72, .read = 128, .write = 128}},
+      {Call("aten::_weight_norm(v fp32 8x3, g fp32 8x1) -> fp32 8x3"), {.flops = 72}},
       {Call("aten::_weight_norm_interface_backward(grad_w fp32 8x3, saved_v fp32 8x3, saved_g fp32 8x1, saved_norms "
             "fp32 8x1) -> fp32 8x3, fp32 8x1"),
-       {.flops = 120, .read = 256, .write = 128}},
+       {.flops = 120}},
 
       {softmax("aten::softmax"), kSoftmax},
-      {softmax("aten::_softmax"), kSoftmax},
-      {softmax("aten::_safe_softmax"), kSoftmax},
-      {softmax("aten::special_softmax"), kSoftmax},
-      {softmax("aten::_masked_softmax").in("mask", boolean, {4, 10}), {.flops = 240, .read = 120, .write = 80}},
+      {softmax("aten::_masked_softmax").in("mask", boolean, {4, 10}), {.flops = 240}},
       {softmax("aten::log_softmax"), kSoftmax},
-      {softmax("aten::_log_softmax"), kSoftmax},
-      {softmax("aten::special_log_softmax"), kSoftmax},
-      {softmax_backward("aten::_softmax_backward_data"), {.flops = 160, .read = 160, .write = 80}},
-      {softmax_backward("aten::_log_softmax_backward_data"), {.flops = 160, .read = 160, .write = 80}},
-      {softmax_backward("aten::_masked_softmax_backward").in("mask", boolean, {4, 10}),
-       {.flops = 200, .read = 200, .write = 80}},
+      {softmax_backward("aten::_softmax_backward_data"), {.flops = 160}},
+      {softmax_backward("aten::_log_softmax_backward_data"), {.flops = 160}},
+      {softmax_backward("aten::_masked_softmax_backward").in("mask", boolean, {4, 10}), {.flops = 200}},
   };
 }
 

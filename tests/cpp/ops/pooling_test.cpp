@@ -12,37 +12,16 @@ Sizes sizes(int dims, std::int64_t extent) {
   return result;
 }
 
-Call pool(std::string name, int dims, DType dtype = fp32) {
+Call pool(std::string name, int dims) {
   return Call(std::move(name))
-      .in("self", dtype, sizes(dims, 8))
+      .in("self", fp32, sizes(dims, 8))
       .scalar("kernel_size", Sizes(static_cast<std::size_t>(dims), 2))
-      .out(dtype, sizes(dims, 4));
+      .out(fp32, sizes(dims, 4));
 }
 
 constexpr Expected kPool1d = {.flops = 24 * 2, .read = 192, .write = 96};
 constexpr Expected kPool2d = {.flops = 96 * 4, .read = 1536, .write = 384};
 constexpr Expected kPool3d = {.flops = 384 * 8, .read = 12288, .write = 1536};
-
-// An index is 8 bytes.
-Call with_indices(std::string name, int dims) { return pool(std::move(name), dims).out(int64, sizes(dims, 4)); }
-Expected and_indices(Expected expected) {
-  expected.write *= 3;
-  return expected;
-}
-Expected quantized(Expected expected) {
-  return {.int_ops = expected.flops, .read = expected.read / 4, .write = expected.write / 4};
-}
-
-// Gradients of outputs and indices are read, the input is not.
-Call max_backward(std::string name, int dims) {
-  return Call(std::move(name))
-      .in("grad_output", fp32, sizes(dims, 4))
-      .in("self", fp32, sizes(dims, 8))
-      .in("indices", int64, sizes(dims, 4))
-      .out(fp32, sizes(dims, 8));
-}
-constexpr Expected kMaxBackward2d = {.flops = 96, .read = 3 * 384, .write = 1536};
-constexpr Expected kMaxBackward3d = {.flops = 384, .read = 3 * 1536, .write = 12288};
 
 Call average_backward(std::string name, int dims) {
   return Call(std::move(name))
@@ -94,11 +73,9 @@ Call antialiased(std::string name) {
 Call antialiased_backward(std::string name) {
   return Call(std::move(name), "(grad_output fp32 2x3x4x6)").out(fp32, sizes(2, 8));
 }
-Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
-  return {.flops = 288 * per_column_value + 144 * per_row_value, .read = 1536, .write = 576};
-}
-Expected antialiased_backward_cost(std::int64_t per_column_value, std::int64_t per_row_value) {
-  return {.flops = 288 * per_column_value + 144 * per_row_value, .read = 576, .write = 1536};
+Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value, bool backward = false) {
+  const std::int64_t flops = 288 * per_column_value + 144 * per_row_value;
+  return {.flops = flops, .read = backward ? 576 : 1536, .write = backward ? 1536 : 576};
 }
 
 // 5 x 5 points for each of 2 images of 3 channels: 150 outputs. In 3-d 5 x 5 x 5 points: 750.
@@ -129,89 +106,29 @@ std::vector<CostCase> cases() {
       {pool("aten::max_pool1d", 1), kPool1d},
       {pool("aten::max_pool2d", 2), kPool2d},
       // One size for both dimensions; the shapes of kernel 2, stride 2, but kernel 3 with padding.
-      {Call("aten::max_pool2d").in("self", fp32, sizes(2, 8)).with("(kernel_size=[3])").out(fp32, sizes(2, 4)),
-       {.flops = 96 * 9, .read = 1536, .write = 384}},
-      {Call("aten::max_pool2d(self fp32 3x8x8, kernel_size=[2,4]) -> fp32 3x4x2"),
-       {.flops = 24 * 8, .read = 768, .write = 96}},
+      {Call("aten::max_pool2d(self fp32 2x3x8x8, kernel_size=[3]) -> fp32 2x3x4x4"), {.flops = 96 * 9}},
+      {Call("aten::max_pool2d(self fp32 3x8x8, kernel_size=[2,4]) -> fp32 3x4x2"), {.flops = 24 * 8}},
       {pool("aten::max_pool3d", 3), kPool3d},
-      {with_indices("aten::max_pool1d_with_indices", 1), and_indices(kPool1d)},
-      {with_indices("aten::max_pool2d_with_indices", 2), and_indices(kPool2d)},
-      {with_indices("aten::max_pool3d_with_indices", 3), and_indices(kPool3d)},
-      {pool("aten::mkldnn_max_pool2d", 2), kPool2d},
-      {pool("aten::mkldnn_max_pool3d", 3), kPool3d},
-      {pool("aten::quantized_max_pool1d", 1, uint8), quantized(kPool1d)},
-      {pool("aten::quantized_max_pool2d", 2, uint8), quantized(kPool2d)},
-      {pool("aten::quantized_max_pool3d", 3, uint8), quantized(kPool3d)},
-      {with_indices("aten::fractional_max_pool2d", 2), and_indices(kPool2d)},
-      {with_indices("aten::fractional_max_pool3d", 3), and_indices(kPool3d)},
-      {pool("aten::avg_pool1d", 1), kPool1d},
-      {pool("aten::avg_pool2d", 2), kPool2d},
-      {pool("aten::avg_pool3d", 3), kPool3d},
 
-      {Call("aten::max_pool2d_backward")
-           .in("grad_output", fp32, sizes(2, 4))
-           .in("self", fp32, sizes(2, 8))
-           .out(fp32, sizes(2, 8)),
-       {.flops = 96, .read = 384 + 1536, .write = 1536}},
-      {Call("aten::mkldnn_max_pool2d_backward")
-           .in("grad_output", fp32, sizes(2, 4))
-           .in("output", fp32, sizes(2, 4))
-           .in("input", fp32, sizes(2, 8))
-           .out(fp32, sizes(2, 8)),
-       {.flops = 96, .read = 2 * 384 + 1536, .write = 1536}},
-      {Call("aten::mkldnn_max_pool3d_backward")
-           .in("grad_output", fp32, sizes(3, 4))
-           .in("output", fp32, sizes(3, 4))
-           .in("input", fp32, sizes(3, 8))
-           .out(fp32, sizes(3, 8)),
-       {.flops = 384, .read = 2 * 1536 + 12288, .write = 12288}},
-      {max_backward("aten::max_pool2d_with_indices_backward", 2), kMaxBackward2d},
-      {max_backward("aten::max_pool3d_with_indices_backward", 3), kMaxBackward3d},
-      {max_backward("aten::fractional_max_pool2d_backward", 2), kMaxBackward2d},
-      {max_backward("aten::fractional_max_pool3d_backward", 3), kMaxBackward3d},
+      {Call("aten::max_pool2d_backward(grad_output fp32 2x3x4x4, self fp32 2x3x8x8) -> fp32 2x3x8x8"), {.flops = 96}},
+      // Gradients of outputs and indices of 8 bytes are read, the input is not.
+      {Call("aten::max_pool2d_with_indices_backward(grad_output fp32 2x3x4x4, self fp32 2x3x8x8, indices int64 "
+            "2x3x4x4) -> fp32 2x3x8x8"),
+       {.flops = 96, .read = 3 * 384, .write = 1536}},
       {average_backward("aten::avg_pool2d_backward", 2), kAverageBackward2d},
       {average_backward("aten::avg_pool3d_backward", 3), kAverageBackward3d},
-      {Call("aten::max_unpool2d")
-           .in("self", fp32, sizes(2, 4))
-           .in("indices", int64, sizes(2, 4))
-           .out(fp32, sizes(2, 8)),
+      {Call("aten::max_unpool2d(self fp32 2x3x4x4, indices int64 2x3x4x4) -> fp32 2x3x8x8"),
        {.read = 3 * 384, .write = 1536}},
-      {Call("aten::max_unpool3d")
-           .in("self", fp32, sizes(3, 4))
-           .in("indices", int64, sizes(3, 4))
-           .out(fp32, sizes(3, 8)),
-       {.read = 3 * 1536, .write = 12288}},
 
       {adaptive("aten::adaptive_avg_pool1d", 1), kAdaptive1d},
       {adaptive("aten::adaptive_avg_pool2d", 2), kAdaptive2d},
       // To one position: every element once.
-      {Call("aten::adaptive_avg_pool2d(self fp32 3x7x5) -> fp32 3x1x1"), {.flops = 105, .read = 420, .write = 12}},
+      {Call("aten::adaptive_avg_pool2d(self fp32 3x7x5) -> fp32 3x1x1"), {.flops = 105}},
       {adaptive("aten::adaptive_avg_pool3d", 3), kAdaptive3d},
-      {adaptive("aten::_adaptive_avg_pool2d", 2), kAdaptive2d},
-      {adaptive("aten::_adaptive_avg_pool3d", 3), kAdaptive3d},
-      {adaptive("aten::mkldnn_adaptive_avg_pool2d", 2), kAdaptive2d},
-      {adaptive("aten::adaptive_max_pool1d", 1), kAdaptive1d},
-      {adaptive("aten::adaptive_max_pool2d", 2), kAdaptive2d},
-      {adaptive("aten::adaptive_max_pool3d", 3), kAdaptive3d},
       {adaptive_backward("aten::_adaptive_avg_pool2d_backward", 2), {.flops = 600 + 54, .read = 216, .write = 1536}},
       {adaptive_backward("aten::_adaptive_avg_pool3d_backward", 3), {.flops = 6000 + 162, .read = 648, .write = 12288}},
-      {adaptive_backward("aten::mkldnn_adaptive_avg_pool2d_backward", 2),
-       {.flops = 600 + 54, .read = 216, .write = 1536}},
-      {max_backward("aten::adaptive_max_pool2d_backward", 2), kMaxBackward2d},
-      {max_backward("aten::adaptive_max_pool3d_backward", 3), kMaxBackward3d},
 
-      {upsample("aten::upsample_nearest1d", 1), upsampled(1, 0)},
-      {upsample("aten::upsample_nearest2d", 2), upsampled(2, 0)},
-      {upsample("aten::upsample_nearest3d", 3), upsampled(3, 0)},
-      {upsample("aten::_upsample_nearest_exact1d", 1), upsampled(1, 0)},
-      {upsample("aten::_upsample_nearest_exact2d", 2), upsampled(2, 0)},
-      {upsample("aten::_upsample_nearest_exact3d", 3), upsampled(3, 0)},
       {upsample_backward("aten::upsample_nearest1d_backward", 1), upsampled_backward(1, 1)},
-      {upsample_backward("aten::upsample_nearest2d_backward", 2), upsampled_backward(2, 1)},
-      {upsample_backward("aten::upsample_nearest3d_backward", 3), upsampled_backward(3, 1)},
-      {upsample_backward("aten::_upsample_nearest_exact1d_backward", 1), upsampled_backward(1, 1)},
-      {upsample_backward("aten::_upsample_nearest_exact2d_backward", 2), upsampled_backward(2, 1)},
-      {upsample_backward("aten::_upsample_nearest_exact3d_backward", 3), upsampled_backward(3, 1)},
       {upsample("aten::upsample_linear1d", 1), upsampled(1, 2 + 1)},
       {upsample("aten::upsample_bilinear2d", 2), upsampled(2, 4 + 3)},
       {upsample("aten::upsample_trilinear3d", 3), upsampled(3, 8 + 7)},
@@ -223,45 +140,33 @@ std::vector<CostCase> cases() {
       {antialiased("aten::_upsample_bilinear2d_aa"), antialiased_cost(3 + 2, 4 + 3)},
       {antialiased("aten::_upsample_bicubic2d_aa"), antialiased_cost(6 + 5, 8 + 7)},
       {antialiased("aten::_upsample_lanczos2d_aa"), antialiased_cost(8 + 7, 12 + 11)},
-      {antialiased_backward("aten::_upsample_bilinear2d_aa_backward"), antialiased_backward_cost(6, 8)},
-      {antialiased_backward("aten::_upsample_bicubic2d_aa_backward"), antialiased_backward_cost(12, 16)},
-      {antialiased_backward("aten::_upsample_lanczos2d_aa_backward"), antialiased_backward_cost(16, 24)},
+      {antialiased_backward("aten::_upsample_bilinear2d_aa_backward"), antialiased_cost(6, 8, true)},
+      {antialiased_backward("aten::_upsample_bicubic2d_aa_backward"), antialiased_cost(12, 16, true)},
+      {antialiased_backward("aten::_upsample_lanczos2d_aa_backward"), antialiased_cost(16, 24, true)},
 
       {sample("aten::grid_sampler", 2, 0), sampled2d(7, 26)},
-      {sample("aten::grid_sampler", 3, 0), {.flops = 750 * 15 + 250 * 49, .read = 12288 + 3000, .write = 3000}},
+      {sample("aten::grid_sampler", 3, 0), {.flops = 750 * 15 + 250 * 49}},
       {sample("aten::grid_sampler_2d", 2, 0), sampled2d(7, 26)},
       {sample("aten::grid_sampler_2d", 2, 1), sampled2d(0, 14)},
       {sample("aten::grid_sampler_2d", 2, 2), sampled2d(31, 76)},
-      {sample("aten::grid_sampler_3d", 3, 0), {.flops = 750 * 15 + 250 * 49, .read = 12288 + 3000, .write = 3000}},
-      {sample("aten::_grid_sampler_2d_cpu_fallback", 2, 0), sampled2d(7, 26)},
+      {sample("aten::grid_sampler_3d", 3, 0), {.flops = 750 * 15 + 250 * 49}},
       {sample("aten::cudnn_grid_sampler", 2, 0), sampled2d(7, 26)},
-      {Call("aten::cudnn_grid_sampler_backward")
-           .in("self", fp32, sizes(2, 8))
-           .with("(grid fp32 2x5x5x2, grad_output fp32 2x3x5x5)")
-           .out(fp32, sizes(2, 8))
-           .out(fp32, {2, 5, 5, 2}),
-       {.flops = 150 * (8 + 16) + 50 * 26, .read = 1536 + 400 + 600, .write = 1536 + 400}},
+      {Call("aten::cudnn_grid_sampler_backward(self fp32 2x3x8x8, grid fp32 2x5x5x2, grad_output fp32 2x3x5x5) -> fp32 "
+            "2x3x8x8, fp32 2x5x5x2"),
+       {.flops = 150 * (8 + 16) + 50 * 26}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
        {.flops = 150 * (8 + 16) + 50 * 26, .read = 600 + 400 + 1536, .write = 1536 + 400}},
       {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, sizes(2, 8)),
        {.flops = 150 * 8 + 50 * 26, .read = 600 + 400, .write = 1536}},
       {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
        {.flops = 150 + 50 * 14, .read = 600 + 400 + 1536, .write = 1536 + 400}},
-      {Call("aten::grid_sampler_3d_backward")
-           .in("grad_output", fp32, sizes(3, 5))
-           .in("input", fp32, sizes(3, 8))
-           .with("(grid fp32 2x5x5x5x3, interpolation_mode=0, output_mask=[0,1]) -> none, fp32 2x5x5x5x3"),
+      {Call("aten::grid_sampler_3d_backward(grad_output fp32 2x3x5x5x5, input fp32 2x3x8x8x8, grid fp32 2x5x5x5x3, "
+            "interpolation_mode=0, output_mask=[0,1]) -> none, fp32 2x5x5x5x3"),
        {.flops = 750 * 16 * 3 + 250 * 49, .read = 3000 + 3000 + 12288, .write = 3000}},
   };
 }
 
 TEST(Pooling, Costs) { check_family(pooling_costs(), cases()); }
-
-// NVIDIA's background guide: 3x3 max pooling, stride 1, fp16: 2.25 FLOPs per byte.
-TEST(Pooling, IntensityOfThePublishedMaxPool) {
-  const Work work = *cost_of(Call("aten::max_pool2d(self fp16 16x64x32x32, kernel_size=[3,3]) -> fp16 16x64x32x32"));
-  EXPECT_EQ(static_cast<double>(work.flops()) / static_cast<double>(work.bytes()), 2.25);
-}
 
 }  // namespace
 }  // namespace roofprof::ops::testing

@@ -19,28 +19,14 @@ Expected of_linear(std::int64_t others, std::int64_t input_bytes, std::int64_t o
 Call half(const char* op) { return Call(op, "(X fp32 4x16, W_prepack [fp32 8x16; fp32 8]) -> fp32 4x8"); }
 
 // 6 channels to 4 in 2 groups, 3 x 3, 5 x 5 positions: 100 outputs of 27 MACs; weight 108 bytes, no bias.
-Call convolution(const char* op, const char* weight = "packed_weight") {
-  return Call(op, "(qx uint8 1x6x7x7)").list(weight, {tensor(int8, {4, 3, 3, 3})}).out(uint8, {1, 4, 5, 5});
-}
-
-Expected of_convolution(std::int64_t others) {
-  return {.macs = 2700, .int_ops = 5400 + others * 100, .read = 294 + 108, .write = 100};
-}
-
-// 4 channels to 6 in 2 groups, 3 x 3: each of 100 inputs meets 27 weights.
-CostCase transposed(const char* op) {
-  return {Call(op, "(qx uint8 1x4x5x5, packed_weight [int8 4x3x3x3]) -> uint8 1x6x7x7"),
-          {.macs = 2700, .int_ops = 5400 + 294, .read = 100 + 108, .write = 294}};
+CostCase convolution(const char* op, const char* weight, std::int64_t others) {
+  return {Call(op, "(qx uint8 1x6x7x7)").list(weight, {tensor(int8, {4, 3, 3, 3})}).out(uint8, {1, 4, 5, 5}),
+          {.macs = 2700, .int_ops = 5400 + others * 100, .read = 294 + 108, .write = 100}};
 }
 
 Call with_options(Call call, const char* fused) {
   call.scalar("post_op_name", fused).scalar("attr", "none");
   return call.none("unary_post_op").with("(binary_post_op none, unary_attr none, binary_attr none)");
-}
-
-CostCase onednn_convolution(const char* op) {
-  return {with_options(Call(op, "(qx uint8 1x6x7x7, qw int8 4x3x3x3, bias fp32 4) -> uint8 1x4x5x5"), "relu"),
-          {.macs = 2700, .int_ops = 5400 + 300, .read = 294 + 108 + 16, .write = 100}};
 }
 
 CostCase per_element(const char* op, std::int64_t each) {
@@ -55,10 +41,6 @@ CostCase quantize(const char* op, std::int64_t each) {
 CostCase fake(const char* op, std::int64_t each) {
   return {Call(op, "(self fp32 4x8) -> fp32 4x8, boolean 4x8"), {.flops = each * 32, .read = 128, .write = 128 + 32}};
 }
-
-CostCase copied(const char* op) { return {Call(op, "(self int8 4x8) -> uint8 4x8"), {.read = 32, .write = 32}}; }
-
-CostCase free_of_cost(const char* op) { return {Call(op, "(self uint8 4x8) -> fp64 4"), {}}; }
 
 // 5 steps of 2 sequences, 4 features to 8 in two directions and two layers: the second takes 16.
 CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std::int64_t each) {
@@ -93,94 +75,55 @@ const std::vector<CostCase> kCases = {
     bags("quantized::embedding_bag_byte", 24, false),
     bags("quantized::embedding_bag_byte", 24, true),
     bags("quantized::embedding_bag_4bit", 12, false),
-    bags("quantized::embedding_bag_byte_rowwise_offsets", 24, true),
-    bags("quantized::embedding_bag_4bit_rowwise_offsets", 12, false),
     // No row is read twice.
     {Call("quantized::embedding_byte(weight [uint8 5x16], indices int64 12) -> fp32 12x16"),
      {.flops = 384, .read = 5 * 24 + 96, .write = 768}},
 
     {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
-    {linear("quantized::linear", uint8, uint8, false),
-     {.macs = 512, .int_ops = 1024 + 32, .read = 64 + 128, .write = 32}},
+    {linear("quantized::linear", uint8, uint8, false), {.macs = 512, .int_ops = 1024 + 32}},
     {linear("quantized::linear_relu", uint8, uint8), of_linear(3, 1, 1)},
     {linear("quantized::linear_leaky_relu", uint8, uint8), of_linear(4, 1, 1)},
     {linear("quantized::linear_tanh", uint8, uint8), of_linear(3, 1, 1)},
-    {linear("quantized::linear_dynamic", fp32, fp32), of_linear(2, 4, 4)},
-    {linear("quantized::linear_relu_dynamic", fp32, fp32), of_linear(3, 4, 4)},
-    {linear("quantized::linear_with_input_q_dq_qweight_dq_output_fp32", fp32, fp32), of_linear(2, 4, 4)},
-    {linear("quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32", fp32, fp32), of_linear(3, 4, 4)},
     // Weights of two bytes each.
     {half("quantized::linear_dynamic_fp16"), {.macs = 512, .flops = 1024 + 32, .read = 256 + 256 + 32, .write = 128}},
     {half("quantized::linear_relu_dynamic_fp16"),
      {.macs = 512, .flops = 1024 + 64, .read = 256 + 256 + 32, .write = 128}},
 
-    {convolution("quantized::conv1d"), of_convolution(1)},
-    {convolution("quantized::conv2d"), of_convolution(1)},
-    {convolution("quantized::conv2d", "weight"), of_convolution(1)},
-    {convolution("quantized::conv3d"), of_convolution(1)},
-    {convolution("quantized::conv1d_relu"), of_convolution(2)},
-    {convolution("quantized::conv2d_relu"), of_convolution(2)},
-    {convolution("quantized::conv3d_relu"), of_convolution(2)},
-    {convolution("quantized::conv2d_add").in("qaccum", uint8, {1, 4, 5, 5}),
-     {.macs = 2700, .int_ops = 5400 + 200, .read = 294 + 108 + 100, .write = 100}},
-    {convolution("quantized::conv2d_add_relu").in("qaccum", uint8, {1, 4, 5, 5}),
-     {.macs = 2700, .int_ops = 5400 + 300, .read = 294 + 108 + 100, .write = 100}},
-    {convolution("quantized::conv1d_dynamic"), of_convolution(1)},
-    {convolution("quantized::conv2d_dynamic"), of_convolution(1)},
-    {convolution("quantized::conv3d_dynamic"), of_convolution(1)},
-    transposed("quantized::conv_transpose1d"),
-    transposed("quantized::conv_transpose2d"),
-    transposed("quantized::conv_transpose3d"),
+    convolution("quantized::conv2d", "packed_weight", 1),
+    convolution("quantized::conv2d", "weight", 1),
+    convolution("quantized::conv2d_relu", "packed_weight", 2),
+    {Call("quantized::conv2d_add_relu(qx uint8 1x6x7x7, qaccum uint8 1x4x5x5, packed_weight [int8 4x3x3x3]) -> uint8 "
+          "1x4x5x5"),
+     {.macs = 2700, .int_ops = 5400 + 300}},
+    // 4 channels to 6 in 2 groups, 3 x 3: each of 100 inputs meets 27 weights.
+    {Call("quantized::conv_transpose2d(qx uint8 1x4x5x5, packed_weight [int8 4x3x3x3]) -> uint8 1x6x7x7"),
+     {.macs = 2700, .int_ops = 5400 + 294}},
 
     {with_options(
          Call("onednn::qlinear_pointwise(qx uint8 4x16, qw int8 16x8, w_scale fp32 8, bias none) -> uint8 4x8"),
          "none"),
-     {.macs = 512, .int_ops = 1056, .read = 64 + 128 + 32, .write = 32}},
-    onednn_convolution("onednn::qconv_pointwise"),
-    onednn_convolution("onednn::qconv1d_pointwise"),
-    onednn_convolution("onednn::qconv2d_pointwise"),
-    onednn_convolution("onednn::qconv3d_pointwise"),
-    {Call("quantized::matmul(qa uint8 4x16, qb uint8 16x8) -> uint8 4x8"),
-     {.macs = 512, .int_ops = 1056, .read = 64 + 128, .write = 32}},
+     {.macs = 512, .int_ops = 1056}},
+    {with_options(Call("onednn::qconv_pointwise(qx uint8 1x6x7x7, qw int8 4x3x3x3, bias fp32 4) -> uint8 1x4x5x5"),
+                  "relu"),
+     {.macs = 2700, .int_ops = 5400 + 300}},
+    {Call("quantized::matmul(qa uint8 4x16, qb uint8 16x8) -> uint8 4x8"), {.macs = 512, .int_ops = 1056}},
     recurrent("aten::quantized_lstm", 4, 2, 30),
     recurrent("aten::quantized_gru", 3, 1, 23),
 
     per_element("quantized::add", 2),
     per_element("quantized::add_relu", 3),
-    per_element("quantized::add_scalar", 2),
-    per_element("quantized::mul", 2),
-    per_element("quantized::mul_relu", 3),
-    per_element("quantized::mul_scalar", 2),
     per_element("quantized::cat", 1),
-    per_element("quantized::cat_relu", 2),
     per_element("quantized::relu6", 2),
     per_element("quantized::sigmoid", 5),
     per_element("quantized::hardswish", 6),
-    per_element("quantized::leaky_relu", 3),
     per_element("quantized::batch_norm1d", 3),
-    per_element("quantized::batch_norm2d", 3),
-    per_element("quantized::batch_norm3d", 3),
 
     quantize("aten::quantize_per_tensor", 2),
-    quantize("aten::quantize_per_channel", 2),
     quantize("aten::quantize_per_tensor_dynamic", 4),
-    {Call("aten::dequantize(self uint8 4x8) -> fp32 4x8"), {.int_ops = 64, .read = 32, .write = 128}},
-    copied("aten::int_repr"),
-    copied("aten::_make_per_tensor_quantized_tensor"),
-    copied("aten::_make_per_channel_quantized_tensor"),
+    {Call("aten::dequantize(self uint8 4x8) -> fp32 4x8"), {.int_ops = 64}},
+    {Call("aten::int_repr(self int8 4x8) -> uint8 4x8"), {.read = 32, .write = 32}},
     fake("aten::fake_quantize_per_tensor_affine_cachemask", 6),
-    fake("aten::fake_quantize_per_channel_affine_cachemask", 6),
-    fake("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", 6),
     fake("aten::_fused_moving_avg_obs_fq_helper", 8),
-    free_of_cost("aten::_empty_affine_quantized"),
-    free_of_cost("aten::_empty_per_channel_affine_quantized"),
-    free_of_cost("aten::empty_quantized"),
-    free_of_cost("aten::q_scale"),
-    free_of_cost("aten::q_zero_point"),
-    free_of_cost("aten::q_per_channel_scales"),
-    free_of_cost("aten::q_per_channel_zero_points"),
-    free_of_cost("aten::q_per_channel_axis"),
-    free_of_cost("aten::qscheme"),
 };
 
 TEST(Quantized, Costs) { check_family(quantized_costs(), kCases); }

@@ -18,26 +18,9 @@ Call csr(std::string op, std::string name = "self") {
   return Call(std::move(op)).in(std::move(name), fp32, {6, 8}).sparse(11, 144);
 }
 
-// Nothing is moved or computed.
-CostCase free_of_cost(const char* op) { return {coo(op), {}}; }
-
-// x != 0 for 48 elements.
-CostCase to_sparse(const char* op) {
-  return {Call(op, "(self fp32 6x8) -> fp32 6x8 sparse 11/144"), {.flops = 48, .read = 192, .write = kCsr}};
-}
-
 CostCase per_value(const char* op, std::int64_t flops) {
   return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.flops = flops, .read = kCoo, .write = kCoo}};
 }
-
-CostCase softmax_backward(const char* op) {
-  return {Call(op,
-               "(grad_output fp32 6x8 sparse 11/176, output fp32 6x8 sparse 11/176, self fp32 6x8 sparse 11/176) -> "
-               "fp32 6x8 sparse 11/176"),
-          {.flops = 44, .read = 2 * kCoo, .write = kCoo}};
-}
-
-CostCase copied(const char* op) { return {coo(op).with("-> fp32 6x8 sparse 11/176"), {.read = kCoo, .write = kCoo}}; }
 
 Call sampled(double beta, double alpha) {
   return csr("aten::sparse_sampled_addmm")
@@ -93,64 +76,30 @@ const std::vector<CostCase> kCases = {
     {Call("aten::_cslt_sparse_mm(compressed_A fp16 8x18, dense_B fp16 32x4, bias fp16 8, alpha none) -> fp16 8x4"),
      {.macs = 512, .flops = 1024 + 32, .read = 288 + 256 + 16, .write = 64}},
     {Call("aten::_cslt_compress(input fp16 8x32) -> fp16 144"), {.read = 512, .write = 288}},
-    {Call("aten::_to_sparse_semi_structured(dense fp16 8x32) -> fp16 8x16, int16 8x2"),
-     {.read = 512, .write = 256 + 32}},
-    {Call("aten::_sparse_semi_structured_apply(input fp16 8x32, thread_masks uint8 8x4) -> fp16 8x16, fp16 32x4"),
-     {.read = 512 + 32, .write = 256 + 256}},
-    {Call("aten::_sparse_semi_structured_apply_dense(input fp16 8x32, thread_masks uint8 8x4) -> fp16 8x32"),
-     {.read = 512 + 32, .write = 512}},
 
     per_value("aten::_sparse_softmax", 55),
     per_value("aten::_sparse_log_softmax", 55),
-    softmax_backward("aten::_sparse_softmax_backward_data"),
-    softmax_backward("aten::_sparse_log_softmax_backward_data"),
+    {Call("aten::_sparse_softmax_backward_data(grad_output fp32 6x8 sparse 11/176, output fp32 6x8 sparse 11/176, self "
+          "fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176"),
+     {.flops = 44, .read = 2 * kCoo, .write = kCoo}},
     {coo("aten::_sparse_sum").with("-> fp32 8 sparse 7/56"), {.flops = 11, .read = kCoo, .write = 28 + 56}},
-    {Call("aten::_sparse_sum_backward(grad fp32 8 sparse 7/56, self fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176"),
-     {.read = 28 + 56 + kCoo, .write = kCoo}},
-    {csr("aten::_sparse_csr_sum").with("-> fp32 6x1 sparse 6/104"), {.flops = 11, .read = kCsr, .write = 24 + 104}},
     {csr("aten::_sparse_csr_prod").with("-> fp32 6x1 sparse 6/104"), {.flops = 11, .read = kCsr, .write = 24 + 104}},
 
-    to_sparse("aten::_to_sparse"),
-    to_sparse("aten::_to_sparse_csr"),
-    to_sparse("aten::_to_sparse_csc"),
-    to_sparse("aten::_to_sparse_bsr"),
-    to_sparse("aten::_to_sparse_bsc"),
+    // x != 0 for 48 elements.
+    {Call("aten::_to_sparse_csr(self fp32 6x8) -> fp32 6x8 sparse 11/144"), {.flops = 48, .read = 192, .write = kCsr}},
     // From another sparse format: rearranged.
     {coo("aten::_to_sparse_csr").with("-> fp32 6x8 sparse 11/144"), {.read = kCoo, .write = kCsr}},
-    {csr("aten::_to_dense").out(fp32, {6, 8}), {.read = kCsr, .write = 192}},
     // 11 values sorted: 4 comparisons each. Two of them stood at one place.
     {coo("aten::_coalesce").with("-> fp32 6x8 sparse 10/160"),
      {.flops = 11, .int_ops = 44, .read = kCoo, .write = 40 + 160}},
     {Call("aten::sparse_mask(self fp32 6x8, mask fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176"),
      {.read = 176 + 44, .write = kCoo}},
-    {Call("aten::_sparse_mask_projection(self fp32 6x8 sparse 20/320, mask fp32 6x8 sparse 11/176) -> fp32 6x8 sparse "
-          "11/176"),
-     {.read = 80 + 320 + 176, .write = kCoo}},
     {coo("aten::copy_sparse_to_sparse_")
          .written()
          .with("(src fp32 6x8 sparse 11/176) -> fp32 6x8 sparse 11/176 written"),
      {.read = kCoo, .write = kCoo}},
-    copied("aten::_sparse_broadcast_to_copy"),
-    {Call("aten::_spdiags(diagonals fp32 2x4, offsets int64 2) -> fp32 4x4 sparse 7/112"),
-     {.read = 32 + 16, .write = 28 + 112}},
-    {Call("aten::_convert_indices_from_coo_to_csr(self int64 11) -> int64 7"), {.read = 88, .write = 56}},
-    {Call("aten::_convert_indices_from_csr_to_coo(crow_indices int64 7, col_indices int64 11) -> int64 2x11"),
-     {.read = 144, .write = 176}},
     {Call("aten::_validate_compressed_sparse_indices(compressed_idx int64 7, plain_idx int64 11)"),
      {.int_ops = 18, .read = 144}},
-
-    free_of_cost("aten::_nnz"),
-    free_of_cost("aten::sparse_dim"),
-    free_of_cost("aten::dense_dim"),
-    free_of_cost("aten::is_coalesced"),
-    free_of_cost("aten::_coalesced_"),
-    free_of_cost("aten::_sparse_coo_tensor_with_dims"),
-    free_of_cost("aten::_sparse_coo_tensor_with_dims_and_tensors"),
-    free_of_cost("aten::_sparse_compressed_tensor_with_dims"),
-    free_of_cost("aten::sparse_compressed_tensor"),
-    free_of_cost("aten::sparse_resize_"),
-    free_of_cost("aten::sparse_resize_and_clear_"),
-    free_of_cost("aten::resize_as_sparse_"),
 };
 
 TEST(Sparse, Costs) { check_family(sparse_costs(), kCases); }

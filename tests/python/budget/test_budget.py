@@ -144,6 +144,8 @@ def test_globs_match_paths(counted):
         ('[total]\nmacs = "<= 1"\nbound = "<= 1"', 3, "'bound' is no number"),
         ('[total]\nmacs = "<= 1"\ntime = "<= 20"', 3, "time needs a unit; write it as in '20 ms'"),
         ("# one\n[total]\nmacs = 5", 3, "is no limit; write it as in macs = '<= 8.2 G'"),
+        ('[total]\nmacs = "<= 1e999"', 2, "is beyond every number"),
+        ('[totals]\nmacs = "<= 1"', 1, "no table 'totals'"),
         ('[total]\nmacs = "<= 1"\n[modules]\nlayer = "<= 1"', 4, "must be a table"),
         ('[modules."a.b"]\n"time" = "<= 1 h"', 2, "'h' is no unit of time"),
         ('[modules."a"]\nuncosted_ops = "<= 1"', 2, "in [total] only"),

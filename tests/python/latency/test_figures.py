@@ -47,6 +47,13 @@ def test_a_quantile_needs_a_call_beyond_it(calls, missing):
     assert timed.median > 0
 
 
+def test_what_is_not_known_says_why():
+    timed = latency([MS] * 10, samples=None, samples_from="the inputs are two tables; say samples=")
+    assert timed.samples_per_second is None
+    assert timed.not_available["samples_per_second"] == "the inputs are two tables; say samples="
+    assert "throughput  n/a: the inputs are two tables; say samples=" in str(timed)
+
+
 def test_on_a_gpu_the_wall_stands_beside_the_events_and_utilization_is_not_claimed():
     timed = latency(
         [2 * MS] * 20,

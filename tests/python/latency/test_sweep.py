@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from leavers import state_after
 from sameness import difference
 from torch import nn
 
-from roofprof import LatencySweep, RooflineProfiler
+from roofprof import LatencySweep, Note, RooflineProfiler
 from roofprof.latency import sweeping
 from roofprof.latency.batches import ScaledInputs
 
@@ -49,6 +49,16 @@ def test_a_knee_that_was_not_reached_is_not_claimed():
     alone = swept({4: 0.01})
     assert alone.knee is None
     assert "one batch size alone" in alone.knee_text
+
+
+def test_a_knee_of_too_few_calls_is_not_claimed():
+    few = [
+        replace(point, times_ns=point.times_ns[:calls])
+        for calls, point in zip((9, 10), SATURATING.points, strict=False)
+    ]
+    sweep = LatencySweep((*few, *SATURATING.points[2:]), "")
+    assert sweep.knee is None
+    assert sweep.knee_text == "n/a: it needs 10 timed calls of each batch, and batch 1 had time for 9"
 
 
 # ---- inputs
@@ -261,6 +271,17 @@ terms     latency: the time of one call with that batch; throughput: its samples
           + system time) / (real time x processors); knee: the smallest batch whose throughput is within 10% of the
           highest"""
     )
+
+
+def test_notes_of_one_code_are_said_once_with_their_batches():
+    busy = [Note("machine-busy", f"others used {share}% of the processors") for share in (20, 30)]
+    stopped = Note("timing-stopped", "5 seconds were over")
+    one, two, three = SATURATING.points[:3]
+    points = (replace(one, notes=(busy[0], stopped)), replace(two, notes=(busy[1],)), three)
+    text = str(LatencySweep(points, ""))
+    assert text.startswith("ATTENTION batch 1, 2: others used 20% of the processors\n")
+    assert text.count("others") == 1
+    assert "5 seconds" not in text  # the table has the number of calls
 
 
 def test_json_gives_the_same_again(tmp_path):

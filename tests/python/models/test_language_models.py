@@ -99,23 +99,6 @@ def test_a_static_cache(model, prompt):
     assert decode.cache_bytes == cache_bytes(BATCH, 32), "what it holds, used or not"
 
 
-def test_grouped_query_attention():
-    config = transformers.LlamaConfig(
-        num_hidden_layers=2,
-        hidden_size=64,
-        intermediate_size=96,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        vocab_size=300,
-    )
-    torch.manual_seed(0)
-    report = generated(transformers.LlamaForCausalLM(config).eval(), torch.randint(0, 300, (1, 8)))
-    prefill, decode = report.language_model
-    layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96  # q and o, k and v of half the heads, the MLP
-    assert prefill.macs - 2 * 8 * layer - 300 * 64 == pytest.approx(2 * 2 * 64 * 8 * 8, rel=0.05)  # and rotary angles
-    assert decode.cache_bytes == 2 * 2 * 32 * (8 + NEW - 2) * 4
-
-
 def test_an_encoder_and_a_decoder():
     config = transformers.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, vocab_size=100)
     config.decoder_start_token_id = 0

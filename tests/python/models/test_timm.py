@@ -56,14 +56,6 @@ def test_a_small_vit_everywhere(timm, where):
 
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
-def test_closed_forms(timm, name):
-    with torch.device("meta"), torch.no_grad():
-        report = roofprof.count(timm.create_model(name).eval(), image())
-    assert report.coverage.uncosted == {}
-    assert report.total.macs == CLOSED_FORMS[name].forward
-
-
-@pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_backward(timm, name):
     with torch.device("meta"):
         model, x = timm.create_model(name).train(), image()

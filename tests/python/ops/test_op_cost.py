@@ -56,13 +56,6 @@ def mixed(
     return xs[0].to(dtype), xs[1].sum()
 
 
-LIBRARY = torch.library.Library("own_plain", "DEF")
-LIBRARY.define("pair(Tensor x, int k) -> Tensor")
-LIBRARY.define("pair.lists(Tensor[] xs, int k) -> Tensor")
-LIBRARY.impl("pair", lambda x, k: x + k, "CompositeExplicitAutograd")
-LIBRARY.impl("pair.lists", lambda xs, k: xs[0] + k, "CompositeExplicitAutograd")
-
-
 X = torch.ones(2, 3)
 
 
@@ -133,20 +126,6 @@ def test_it_is_asked_once_for_each_shape_and_scalar(cost):
 
     assert roofprof.count(run).total.macs == 10 * 5 + 3 * 6
     assert sorted(asked) == [((2, 3), 5, 2.0), ((2, 3), 6, 0.5), ((2, 3), 6, 2.0), ((4,), 6, 2.0)]
-
-
-def test_overloads_names_and_ops_defined_later(cost):
-    cost("own_plain::pair")(lambda *_: roofprof.Work(flops=1))
-    cost("own_plain::pair.lists")(lambda xs, k: roofprof.Work(flops=100 * len(xs) * k))
-    ops = torch.ops.own_plain
-    assert roofprof.count(lambda: ops.pair(x(), 1)).total.flops == 1
-    assert roofprof.count(lambda: ops.pair.lists([x(), x()], 2)).total.flops == 400
-
-    cost("own_plain::later")(lambda *_: roofprof.Work(flops=9))
-    with torch.library._scoped_library("own_plain", "FRAGMENT") as library:
-        library.define("later(Tensor x) -> Tensor")
-        library.impl("later", lambda x: x + 1, "CompositeExplicitAutograd")
-        assert roofprof.count(lambda: ops.later(x())).total.flops == 9
 
 
 def test_torchs_own_costs_give_way_even_after_the_op_was_seen(cost):

@@ -126,19 +126,3 @@ def test_backward_step_by_step_leaves_out_what_is_not_wanted(kind):
 
 
 # ---- ops called by name
-
-
-@pytest.mark.parametrize(("kind", "mode"), [(nn.RNN, 1), (nn.LSTM, 2), (nn.GRU, 3)])
-def test_cudnn(kind, mode):
-    layer = kind(INPUT, HIDDEN, 2).to("meta")
-    weights = list(layer.parameters())
-    state = torch.empty(2, BATCH, HIDDEN, device="meta")
-    cell = state if kind is nn.LSTM else None
-    x = torch.empty(STEPS, BATCH, INPUT, device="meta")
-
-    def run():
-        options = (mode, HIDDEN, 0, 2, False, 0.0, True, False, [], None)
-        torch.ops.aten._cudnn_rnn(x, weights, 4, None, state, cell, *options)
-
-    total, by_layer = count(run), count(kind(INPUT, HIDDEN, 2), torch.rand(STEPS, BATCH, INPUT))
-    assert (total.macs, total.flops) == (by_layer.macs, by_layer.flops)
