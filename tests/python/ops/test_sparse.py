@@ -65,23 +65,6 @@ def test_calls_are_told_apart_by_their_values():
     assert count(lambda: (full @ x, half @ x)).macs == sum(values) * WIDTH
 
 
-@formats
-@pytest.mark.parametrize(
-    "function", [lambda s: s * 2, torch.relu, lambda s: s + s, torch.sum], ids=["mul", "relu", "add", "sum"]
-)
-def test_arithmetic_is_done_on_stored_values(name, function):
-    assert count(function, FORMATS[name]()).flops == VALUES
-
-
-@formats
-def test_conversions(name):
-    made = count(FORMATS[name])
-    # Each element is compared with zero.
-    assert (made.flops, made.read_bytes, made.write_bytes) == (ROWS * COLUMNS, 4 * ROWS * COLUMNS, held(name))
-    back = count(torch.Tensor.to_dense, FORMATS[name]())
-    assert (back.flops, back.read_bytes, back.write_bytes) == (0, held(name), 4 * ROWS * COLUMNS)
-
-
 def test_what_two_sparse_tensors_multiply_is_not_known():
     for name in ("coo", "csr"):
         sparse = FORMATS[name]()
