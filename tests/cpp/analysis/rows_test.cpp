@@ -240,27 +240,19 @@ TEST(Join, DataThatContradictsItselfIsRefused) {
   EXPECT_THROW(chosen.derived(), std::invalid_argument);
 }
 
-TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
-  Runs runs;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt);
-  runs.total_ns = {102, 103, 104};
-  runs.chosen = 1;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt);
-  runs.bare_ns = {98, 100, 102};
-  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
-}
-
-TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
-  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}, .after_steps = {}};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
-  runs.bare_ns = {99, 100, 101};
-  runs.total_ns = {90, 103, 110};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the observed ones do";
-  runs.total_ns = {94, 95, 96};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "observing cannot make it faster";
-  runs.total_ns = {103};
-  runs.chosen = 0;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "one run says nothing of noise";
+TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRunsBeyondTheNoise) {
+  using Times = std::vector<std::int64_t>;
+  const auto overhead = [](Times total_ns, Times bare_ns) {
+    const auto chosen = std::ssize(total_ns) / 2;  // the second of three
+    return observer_overhead({.total_ns = total_ns, .chosen = total_ns.empty() ? -1 : chosen, .bare_ns = bare_ns});
+  };
+  EXPECT_DOUBLE_EQ(overhead({102, 103, 104}, {98, 100, 102}).value_or(0), 0.03);
+  EXPECT_EQ(overhead({}, {}), std::nullopt);
+  EXPECT_EQ(overhead({102, 103, 104}, {}), std::nullopt);
+  EXPECT_EQ(overhead({102, 103, 104}, {90, 100, 110}), std::nullopt) << "the bare runs differ by more";
+  EXPECT_EQ(overhead({90, 103, 110}, {99, 100, 101}), std::nullopt) << "the observed ones do";
+  EXPECT_EQ(overhead({94, 95, 96}, {99, 100, 101}), std::nullopt) << "observing cannot make it faster";
+  EXPECT_EQ(overhead({103}, {99, 100, 101}), std::nullopt) << "one run says nothing of noise";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <sstream>
 #include <stdexcept>
 
@@ -17,9 +16,8 @@ using testing::contains;
 using testing::lines_of;
 using testing::row_lines;
 
-TEST(TableLayout, MatchesTheGoldenFiles) {
+TEST(TableLayout, MatchesTheGoldenFile) {
   testing::expect_golden("table_resnet50.txt", testing::sample_resnet50().table());
-  testing::expect_golden("table_cooperative_narrow.txt", testing::sample_cooperative().table({.width = 80}));
 }
 
 TEST(Table, ShowsNotesByTheirLevelAndEqualOnesOnceWithTheirPlaces) {
@@ -211,36 +209,6 @@ TEST(Table, RefusesUnknownColumnsAndSortKeysOfEveryKind) {
       }
     }
   }
-}
-
-Report merged_of_three() {
-  testing::ProfileBuilder profile;
-  profile.op("aten::linear", kModel, testing::work_of(1'000, 500));
-  auto& ranks = profile.data.origin.kind.emplace<MergedRanks>().ranks;
-  ranks.resize(3);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    ranks[i].rank = static_cast<std::int64_t>(i);
-    ranks[i].device = "cpu";
-    ranks[i].compute_ns = std::array<std::int64_t, 3>{2'000'000, 3'500'000, 1'000'000}.at(i);
-    ranks[i].bytes = 1'200;
-  }
-  ranks[2].partial = true;
-  return profile.report();
-}
-
-TEST(Table, OfRanksSortsAndTakesColumnsAsOthersDo) {
-  const Report report = merged_of_three();
-  EXPECT_EQ(report.table({.sort = "compute", .columns = {"device", "bytes"}, .by = "rank", .rows_only = true}),
-            "       rank  device   bytes  compute\n"
-            "────────────────────────────────────\n"
-            "          1  cpu     1.20kB   3.50ms\n"
-            "          0  cpu     1.20kB   2.00ms\n"
-            "2 (partial)  cpu     1.20kB   1.00ms\n");
-  EXPECT_EQ(report.table({.columns = {"host", "waiting"}, .by = "rank", .limit = 1, .rows_only = true}),
-            "rank  host  waiting\n"
-            "───────────────────\n"
-            "   0            n/a\n"
-            "          2 more rows after these: .limit = ... shows more\n");
 }
 
 TEST(Table, WithoutTimesTheirColumnsGoAndItSaysWhy) {

@@ -22,19 +22,6 @@ TEST(Utf8, PrintableKeepsALineALineAndShowsThatSomethingIsHidden) {
   EXPECT_EQ(printable_lines("a\n\tb\r\u2028c"), "a\n\tb  c");
 }
 
-TEST(Markdown, NamesMentionNobodyAndLinkToNothing) {
-  Document document;
-  document.add(Heading{"a @b #12 # <i>"});
-  document.say("", "1. me@x.org GH-7 https://x.org www.x.org $x$ & a-b");
-  document.say("", "- x");
-  document.say("", "    x");
-  EXPECT_EQ(render_markdown(document),
-            "### a <span>@</span>b <span>#</span>12 \\# \\<i\\>\n\n"
-            "1\\. me<span>@</span>x.org GH<span>-</span>7 https<span>:</span>//x.org www<span>.</span>x.org "
-            "<span>$</span>x<span>$</span> &amp; a-b\n\n"
-            "\\- x\n\nx\n");
-}
-
 TEST(Utf8, TruncationKeepsBothEnds) {
   EXPECT_EQ(truncate("backbone", 8), "backbone");
   EXPECT_EQ(truncate("backbone", 5), "ba…ne");

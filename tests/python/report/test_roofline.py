@@ -36,28 +36,26 @@ def room(level: str) -> float:
     return LEVELS[level][1] or math.inf
 
 
-def moved_by_level(op: dict) -> dict[str, float]:
-    """Bytes by the level that they come from; the operands of an op may hold more than it moves."""
-    by_level: dict[str, float] = {}
+def seconds_of_memory(op: dict) -> float:
+    """Each part from the level that holds it; the operands of an op may hold more than it moves."""
+    seconds = 0.0
     for kind in ("read_bytes", "write_bytes"):
         known = sum(part.get(kind, 0) for part in op.get("reuse", []))
         assert known >= op["work"][kind]
         for part in op.get("reuse", []):
             level = min((name for name in LEVELS if part["distance_bytes"] <= room(name)), key=room)
-            by_level[level] = by_level.get(level, 0) + part.get(kind, 0) * op["work"][kind] / max(known, 1)
-    return by_level
+            seconds += part.get(kind, 0) * op["work"][kind] / max(known, 1) / LEVELS[level][0]
+    return seconds
 
 
-def shares_of(op: dict) -> tuple[float, float, dict[str, float]]:
-    """Seconds of computing and of moving at the roofs, and these by level."""
-    work = op["work"]
-    compute = sum(operations / PEAKS[dtype] for dtype, operations in work["operations"].items() if dtype in PEAKS)
-    at_level = {level: moved / LEVELS[level][0] for level, moved in moved_by_level(op).items()}
-    return compute, sum(at_level.values()), at_level
+def shares_of(op: dict) -> tuple[float, float]:
+    """Seconds of computing and of moving at the roofs."""
+    operations = op["work"]["operations"].items()
+    return sum(count / PEAKS[dtype] for dtype, count in operations if dtype in PEAKS), seconds_of_memory(op)
 
 
 def bound_ns(op: dict) -> int:
-    return round(max(shares_of(op)[:2]) * 1e9)
+    return round(max(shares_of(op)) * 1e9)
 
 
 def below(report, path: str) -> list[dict]:
@@ -89,23 +87,6 @@ def bound_by(row, roof: str) -> str:
     if row.op_time < row.time - row.op_time:
         return "overhead"
     return roof if row.percent_of_roof >= 3 else "latency/code"
-
-
-def test_bound_is_the_larger_share(report):
-    for row in report.rows:
-        sums: dict[str, float] = {"compute": 0.0, "memory": 0.0}
-        largest: dict[str, float] = {}
-        for op in below(report, row.path):
-            compute, memory, at_level = shares_of(op)
-            sums["compute" if compute > memory else "memory"] += max(compute, memory)
-            for level, seconds in at_level.items() if memory >= compute else ():
-                largest[level] = largest.get(level, 0) + seconds
-        if row.op_time < row.time - row.op_time or not (row.bytes or row.flops):
-            assert row.bound == "overhead"
-        elif sums["compute"] > sums["memory"]:
-            assert row.bound == bound_by(row, "compute fp32")
-        else:
-            assert row.bound == bound_by(row, f"memory {max(largest, key=largest.get)}")
 
 
 def test_both_kinds_of_bound_are_met():
