@@ -167,19 +167,31 @@ void note_missing_roofs(const Profile& data, std::vector<Note>& notes) {
   }
 }
 
+using Ranked = std::vector<std::pair<std::string, std::int64_t>>;
+
+// Returns the ops that `counts` holds for, with what their buckets weigh together, the heaviest first.
+template <class Counts, class WeightOf>
+Ranked ranked_ops(const std::vector<OpBucket>& buckets, Counts counts, WeightOf weight_of) {
+  std::map<std::string, std::int64_t> weights;
+  for (const auto& bucket : buckets) {
+    if (!counts(bucket)) continue;
+    auto& sum = weights[bucket.op];
+    sum = saturating_add(sum, weight_of(bucket));
+  }
+  Ranked ranked(weights.begin(), weights.end());
+  std::ranges::stable_sort(ranked, std::greater(), &Ranked::value_type::second);
+  return ranked;
+}
+
 // Names the ops that launched nothing on the device, those of most bytes first.
 void note_off_device(const Profile& data, std::vector<Note>& notes) {
-  std::map<std::string, std::int64_t> bytes;
-  for (const auto& bucket : data.counts.ops) {
-    if (!bucket.off_device) continue;
-    auto& sum = bytes[bucket.op];
-    sum = saturating_add(sum, bucket.work.bytes());
-  }
-  if (bytes.empty() || data.roofs.empty()) return;
-  std::vector<std::pair<std::string, std::int64_t>> ranked(bytes.begin(), bytes.end());
-  std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
   std::vector<std::string> ops;
-  for (const auto& [op, sum] : ranked) ops.push_back(op);
+  for (const auto& [op, bytes] : ranked_ops(
+           data.counts.ops, [](const OpBucket& bucket) { return bucket.off_device; },
+           [](const OpBucket& bucket) { return bucket.work.bytes(); })) {
+    ops.push_back(op);
+  }
+  if (ops.empty() || data.roofs.empty()) return;
   add_note(notes, "off-device",
            "in some places these launched nothing on the device, as ops do that run on the host or are captured into a "
            "graph: their work is counted, and no roof of the device holds it: " +
@@ -189,25 +201,19 @@ void note_off_device(const Profile& data, std::vector<Note>& notes) {
 
 // Names operators of which only a lower limit is known, longest time first.
 void note_lower_limits(const Profile& data, const RooflineRow& total, std::vector<Note>& notes) {
-  std::map<std::string, std::int64_t> times;
-  for (const auto& bucket : data.counts.ops) {
-    if (!bucket.costed || !bucket.work.lower_limit) continue;
-    auto& time_ns = times[bucket.op];
-    time_ns = saturating_add(time_ns, bucket.time_ns.value_or(0));
-  }
-  if (times.empty()) return;
-  std::vector<std::pair<std::string, std::int64_t>> ranked(times.begin(), times.end());
-  std::ranges::stable_sort(ranked, std::greater(), &std::pair<std::string, std::int64_t>::second);
   const auto all_ns = total.op_time_ns.value_or(0);
   std::vector<std::string> named;
   std::vector<std::string> ops;
-  for (const auto& [op, time_ns] : ranked) {
+  for (const auto& [op, time_ns] : ranked_ops(
+           data.counts.ops, [](const OpBucket& bucket) { return bucket.costed && bucket.work.lower_limit; },
+           [](const OpBucket& bucket) { return bucket.time_ns.value_or(0); })) {
     ops.push_back(op);
     named.push_back(all_ns > 0 && time_ns > 0
                         ? op + " (" + percent(static_cast<double>(time_ns) / static_cast<double>(all_ns)) +
                               " of the op time)"
                         : op);
   }
+  if (ops.empty()) return;
   add_note(notes, "lower-limits", "only a part of the work is known of " + listed(named, kNamed), ops);
 }
 

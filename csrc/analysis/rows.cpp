@@ -181,31 +181,29 @@ void check_regions(const Profile& data) {
   check(data.device->counters.modules, "a counter");
 }
 
-void check_device(const Profile& data, ModuleId modules) {
-  const auto check = [&](ModuleId id, const std::string& what) {
-    if (id < 0 || id >= modules) throw std::invalid_argument(what + " belongs to no module of the profile");
+// Each op, time, kernel and counter belongs to a module that is there.
+void check_modules(const Profile& data) {
+  const auto check = [&](ModuleId id, std::string_view what, const std::string* name = nullptr) {
+    if (id >= 0 && id < std::ssize(data.tree.modules)) return;
+    const std::string named(name == nullptr ? std::string() : " '" + shown(*name) + "'");
+    throw std::invalid_argument(std::string(what) + named + " belongs to no module of the profile");
   };
+  for (const auto& bucket : data.counts.ops) check(bucket.owner.module, "op", &bucket.op);
+  for (const auto& time : data.times->modules) check(time.owner.module, "a time");
   for (const auto& kernel : data.device->kernels) {
-    check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
+    check(kernel.owner.module, "kernel", &kernel.name);
     if (kernel.bucket >= std::ssize(data.counts.ops)) {
       throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
   }
   for (const auto& kernel : data.times->compiled_kernels) {
-    check(kernel.owner.module, "kernel '" + shown(kernel.name) + "'");
-    for (const auto& part : kernel.parts) check(part.module, "a part of kernel '" + shown(kernel.name) + "'");
+    check(kernel.owner.module, "kernel", &kernel.name);
+    for (const auto& part : kernel.parts) check(part.module, "a part of kernel", &kernel.name);
   }
   for (const auto& time : data.device->timeline.modules) check(time.module, "a time of the device");
   for (const auto& counters : data.device->counters.modules) check(counters.owner.module, "a counter");
-}
-
-void check_ranks(const Profile& data) {
   if (data.origin.merged() == nullptr) return;
-  for (const auto& over_ranks : data.origin.merged()->modules) {
-    if (over_ranks.module < 0 || over_ranks.module >= std::ssize(data.tree.modules)) {
-      throw std::invalid_argument("a time over ranks belongs to no module of the profile");
-    }
-  }
+  for (const auto& over_ranks : data.origin.merged()->modules) check(over_ranks.module, "a time over ranks");
 }
 
 // The model, its optimizer and what is outside are not fused with each other.
@@ -230,29 +228,15 @@ void judge_by_wall(Figures& total, const Tally& tally, const Profile& data) {
   total.percent_of_roof = by_wall.percent_of_roof;
 }
 
-// Returns the modules with some work in kernels that count for a module above: their time is not that of all their
-// work.
-std::vector<bool> modules_shared_above(const Profile& data) {
-  std::vector<bool> shared(data.tree.modules.size());
-  for (const auto& kernel : data.times->compiled_kernels) {
-    for (const auto& part : kernel.parts) {
-      auto id = part.module;
-      for (; id >= 0 && id != kernel.owner.module; id = data.tree.modules[index_of(id)].parent)
-        shared[index_of(id)] = true;
-    }
-  }
-  return shared;
-}
-
-// Returns each subtree's share, by work, of the time of kernels that count for a module above.
-std::vector<double> shared_times(const Profile& data) {
-  std::vector<double> times(data.tree.modules.size());
+// Returns each subtree's share, by work, of the time of kernels that count for a module above; empty where it has no
+// work in such: else its time is not that of all its work.
+std::vector<std::optional<double>> shared_times(const Profile& data) {
+  std::vector<std::optional<double>> times(data.tree.modules.size());
   for (const auto& kernel : data.times->compiled_kernels) {
     for (const auto& part : kernel.parts) {
       const auto ns = part.share * static_cast<double>(kernel.total_ns);
-      auto id = part.module;
-      for (; id >= 0 && id != kernel.owner.module; id = data.tree.modules[index_of(id)].parent)
-        times[index_of(id)] += ns;
+      for (auto id = part.module; id >= 0 && id != kernel.owner.module; id = data.tree.modules[index_of(id)].parent)
+        times[index_of(id)] = times[index_of(id)].value_or(0) + ns;
     }
   }
   return times;
@@ -296,25 +280,19 @@ void check_consistent(const Profile& data) {
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
     if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
   }
-  for (const auto& bucket : data.counts.ops) {
-    if (bucket.owner.module < 0 || bucket.owner.module >= count) {
-      throw std::invalid_argument("op '" + shown(bucket.op) + "' belongs to no module of the profile");
-    }
-  }
-  for (const auto& time : data.times->modules) {
-    if (time.owner.module < 0 || time.owner.module >= count) {
-      throw std::invalid_argument("a time belongs to no module of the profile");
-    }
-  }
-  check_device(data, count);
+  check_modules(data);
   check_events(data);
   check_regions(data);
   check_collectives(data);
   check_memory(data);
-  check_ranks(data);
   if (data.run.runs.chosen >= std::ssize(data.run.runs.total_ns)) {
     throw std::invalid_argument("the chosen run is not among the profile's runs");
   }
+}
+
+bool took_time(const ModuleTime& time) {
+  const auto any = [](const auto& times) { return std::ranges::any_of(times, [](auto ns) { return ns > 0; }); };
+  return any(time.self_ns) || any(time.host_self_ns);
 }
 
 std::vector<std::int64_t> calls_by_module(const Profile& data) {
@@ -337,11 +315,8 @@ std::vector<bool> existing_rows(const Profile& data) {
   for (const auto& bucket : data.counts.ops) exists[index_of(bucket.owner.module)] = true;
   for (const auto& kernel : data.device->kernels) exists[index_of(kernel.owner.module)] = true;
   for (const auto& counters : data.device->counters.modules) exists[index_of(counters.owner.module)] = true;
-  const auto ran_at_all = [](const std::vector<std::int64_t>& times) {
-    return std::any_of(times.begin(), times.end(), [](auto ns) { return ns > 0; });
-  };
   for (const auto& time : data.times->modules) {
-    const bool ran = ran_at_all(time.self_ns) || ran_at_all(time.host_self_ns);
+    const bool ran = took_time(time);
     // The time between run()'s calls of the model is roofprof's own; in a block it is the user's code.
     const bool opened = time.calls > 0 && data.tree.modules[index_of(time.owner.module)].type == kRegionType;
     if (opened || (ran && data.run.mode == Mode::block)) exists[index_of(time.owner.module)] = true;
@@ -367,7 +342,6 @@ std::vector<RooflineRow> join_rows(const Profile& data) {
   const auto regions = compiled_regions(data, self, inclusive);
   const auto busy = device_times(data);
   const auto fused = fused_bounds(data, inclusive);
-  const auto shared = modules_shared_above(data);
   const auto shared_ns = shared_times(data);
   std::vector<std::int64_t> depth(data.tree.modules.size());
   std::vector<RooflineRow> rows;
@@ -377,17 +351,18 @@ std::vector<RooflineRow> join_rows(const Profile& data) {
     RooflineRow row;
     const bool in_region = module.compiled_region >= 0;
     const auto region = regions.find(id);
+    const bool is_shared = shared_ns[index_of(id)].has_value() && !in_region;
     static_cast<Figures&>(row) =
         in_region ? figures_in_region(inclusive[index_of(id)], data)
                   : figures_of(inclusive[index_of(id)], known_busy(busy[index_of(id)].busy_ns, data), data);
     row.self = in_region ? figures_in_region(self[index_of(id)], data)
                          : self_figures_of(self[index_of(id)], row, region != regions.end(),
                                            known_busy(busy[index_of(id)].self_busy_ns, data), data);
-    if (shared[index_of(id)] && !in_region) row.self = figures_apart(row.self, self[index_of(id)], data);
-    if ((region != regions.end() && region->second.reaches_out) || (shared[index_of(id)] && !in_region)) {
+    if (is_shared) row.self = figures_apart(row.self, self[index_of(id)], data);
+    if ((region != regions.end() && region->second.reaches_out) || is_shared) {
       static_cast<Figures&>(row) = figures_apart(row, inclusive[index_of(id)], data);
     }
-    if (!data.times->compiled_kernels.empty()) row.shared_time_ns = std::llround(shared_ns[index_of(id)]);
+    if (!data.times->compiled_kernels.empty()) row.shared_time_ns = std::llround(shared_ns[index_of(id)].value_or(0));
     if (!fused.empty()) add_fused_figures(fused[index_of(id)], row);
     if (in_region) row.work_share = share_of(row, figures_of(regions.at(module.compiled_region).sums, 0, data));
     copy_facts(module, row);

@@ -36,6 +36,9 @@ bool threads_overlap(const Profile& data, const RooflineRow& total);
 // Returns which rows exist, by module id: all modules of the model, the other roots only where they hold something.
 std::vector<bool> existing_rows(const Profile& data);
 
+// Returns whether some run of the module, or the host in it, took time.
+bool took_time(const ModuleTime& time);
+
 // Returns the calls of each module's forward, by module id.
 std::vector<std::int64_t> calls_by_module(const Profile& data);
 

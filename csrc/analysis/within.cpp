@@ -195,11 +195,8 @@ std::vector<bool> existing_regions(const Profile& data) {
     exists[static_cast<std::size_t>(counters.owner.region)] = true;
   const auto rows = existing_rows(data);
   for (const auto& time : data.times->modules) {
-    if (!rows[index_of(time.owner.module)]) continue;
-    const auto ran = [](const auto& times) { return std::ranges::any_of(times, [](auto ns) { return ns > 0; }); };
-    if (time.calls > 0 || ran(time.self_ns) || ran(time.host_self_ns)) {
-      exists[static_cast<std::size_t>(time.owner.region)] = true;
-    }
+    const bool ran = time.calls > 0 || took_time(time);
+    if (ran && rows[index_of(time.owner.module)]) exists[static_cast<std::size_t>(time.owner.region)] = true;
   }
   return exists;
 }

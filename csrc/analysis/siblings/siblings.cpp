@@ -28,27 +28,24 @@ namespace {
 // Facts in a row, as text that is equal where they are.
 class FactText {
  public:
+  template <class... Facts>
+  explicit FactText(const Facts&... facts) {
+    (add(facts), ...);
+  }
   void add(std::string_view text) {
     add(std::ssize(text));
     text_ += text;
   }
-  void add(std::int64_t number) {
-    text_ += std::to_string(number);
+  template <class Number>
+    requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
+  void add(Number number) {
+    text_ += std::to_string(static_cast<std::int64_t>(number));
     text_ += ';';
   }
-  void add(const std::vector<std::vector<std::int64_t>>& shapes) {
-    add(std::ssize(shapes));
-    for (const auto& shape : shapes) {
-      add(std::ssize(shape));
-      for (const std::int64_t size : shape) add(size);
-    }
-  }
-  void add(const Work& work) {
-    for (const std::int64_t count : {work.macs, work.causal_macs, work.read_bytes, work.write_bytes, work.updated_bytes,
-                                     work.input_elements, work.output_elements}) {
-      add(count);
-    }
-    for (const std::int64_t count : work.operations) add(count);
+  template <class Item>
+  void add(const std::vector<Item>& items) {
+    add(std::ssize(items));
+    for (const auto& item : items) add(item);
   }
   std::string take() { return std::move(text_); }
 
@@ -57,36 +54,22 @@ class FactText {
 };
 
 std::string facts_of_bucket(const OpBucket& bucket) {
-  FactText facts;
-  facts.add(bucket.op);
-  facts.add(bucket.shapes.tensors);
-  facts.add(static_cast<std::int64_t>(bucket.shapes.others));
-  facts.add(static_cast<std::int64_t>(bucket.owner.phase));
-  facts.add(static_cast<std::int64_t>(bucket.dtype));
-  facts.add(static_cast<std::int64_t>(bucket.costed));
-  facts.add(static_cast<std::int64_t>(bucket.time_ns.has_value()));
-  facts.add(bucket.calls);
-  facts.add(bucket.link_bytes);
-  facts.add(bucket.work);
+  const Work& work = bucket.work;
+  FactText facts(bucket.op, bucket.shapes.tensors, bucket.shapes.others, bucket.owner.phase, bucket.dtype,
+                 bucket.costed, bucket.time_ns.has_value(), bucket.calls, bucket.link_bytes, work.macs,
+                 work.causal_macs, work.read_bytes, work.write_bytes, work.updated_bytes, work.input_elements,
+                 work.output_elements);
+  for (const std::int64_t count : work.operations) facts.add(count);
   return facts.take();
 }
 
 std::string facts_of_module(const Module& module, const Profile& data) {
-  FactText facts;
-  facts.add(module.type);
-  for (const bool fact : {module.has_forward, module.calls_visible, module.inferred, module.compiled_region >= 0,
-                          module.output_bytes.has_value()}) {
-    facts.add(static_cast<std::int64_t>(fact));
-  }
-  for (const std::int64_t count : {module.params, module.trainable_params, module.param_bytes, module.buffer_bytes,
-                                   module.output_bytes.value_or(0)}) {
-    facts.add(count);
-  }
-  facts.add(module.input_shapes);
-  facts.add(module.output_shapes);
   const auto unobserved = data.counts.unobserved.find(module.path);
-  facts.add(unobserved == data.counts.unobserved.end() ? 0 : unobserved->second);
-  return facts.take();
+  return FactText(module.type, module.has_forward, module.calls_visible, module.inferred, module.compiled_region >= 0,
+                  module.output_bytes.has_value(), module.params, module.trainable_params, module.param_bytes,
+                  module.buffer_bytes, module.output_bytes.value_or(0), module.input_shapes, module.output_shapes,
+                  unobserved == data.counts.unobserved.end() ? 0 : unobserved->second)
+      .take();
 }
 
 using Children = std::vector<std::vector<ModuleId>>;
@@ -110,31 +93,22 @@ std::vector<std::size_t> subtree_kinds(const Profile& data, const Children& chil
   std::vector<std::vector<std::string>> facts(data.tree.modules.size());
   for (const auto& bucket : data.counts.ops) facts[index_of(bucket.owner.module)].push_back(facts_of_bucket(bucket));
   for (const auto& time : data.times->modules) {
-    FactText text;
-    text.add("time");
-    text.add(static_cast<std::int64_t>(time.owner.phase));
-    for (const std::int64_t fact : {time.calls, std::ssize(time.self_ns), std::ssize(time.host_self_ns)})
-      text.add(fact);
+    FactText text("time", time.owner.phase, time.calls, time.self_ns.size(), time.host_self_ns.size());
     facts[index_of(time.owner.module)].push_back(text.take());
   }
-  for (const auto& counters : data.device->counters.modules) {
-    FactText text;
-    text.add("counters");
-    text.add(static_cast<std::int64_t>(counters.owner.phase));
-    facts[index_of(counters.owner.module)].push_back(text.take());
-  }
+  for (const auto& counters : data.device->counters.modules)
+    facts[index_of(counters.owner.module)].push_back(FactText("counters", counters.owner.phase).take());
   std::map<std::string, std::size_t> known;
   std::vector<std::size_t> kinds(data.tree.modules.size());
   for (std::size_t id = data.tree.modules.size(); id-- > 0;) {  // children before parents
     std::ranges::sort(facts[id]);
-    FactText text;
-    text.add(facts_of_module(data.tree.modules[id], data));
+    FactText text(facts_of_module(data.tree.modules[id], data));
     for (const auto& fact : facts[id]) text.add(fact);
     text.add("below");
     for (const ModuleId child : children[id]) {
       // Names of traces have the number of the instance, which each has for itself.
       text.add(!data.origin.imported ? own_name(data, child) : stem_of(own_name(data, child)));
-      text.add(static_cast<std::int64_t>(kinds[index_of(child)]));
+      text.add(kinds[index_of(child)]);
     }
     kinds[id] = known.try_emplace(text.take(), known.size()).first->second;
   }

@@ -71,21 +71,6 @@ TEST(Group, HasItsKeysByName) {
   EXPECT_EQ(report.group(Keys{}).front().op, std::nullopt);
 }
 
-TEST(Group, ByPhase) {
-  const auto rows = Training().derived().group(Keys{"phase"});
-  ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0].keys, Keys{"forward"});
-  EXPECT_EQ(rows[1].keys, Keys{"backward"});
-  EXPECT_EQ(rows[1].bytes, 900'000);
-}
-
-TEST(Group, BySeveralKeysInTheOrderAsked) {
-  const auto rows = Training().derived().group(Keys{"shapes", "module", "dtype"});
-  ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].keys, (Keys{"1x3x8x8", "conv", "fp32"}));
-  EXPECT_EQ(rows[2].keys, (Keys{"", "head", "fp32"}));
-}
-
 TEST(Group, EveryGroupingSumsToTheTotal) {
   const testing::Derived report = Training().derived();
   for (const auto& keys : {Keys{}, Keys{"phase"}, Keys{"op"}, Keys{"module"}, Keys{"dtype"}, Keys{"shapes"},
@@ -111,43 +96,9 @@ TEST(Group, EveryGroupingSumsToTheTotal) {
 
 TEST(Group, WithoutKeysEverythingIsOneGroupAlsoWhereNothingRan) {
   EXPECT_EQ(Training().derived().group(Keys{}).size(), 1U);
-  const auto rows = ProfileBuilder().derived().group(Keys{});
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].calls, 0);
+  EXPECT_EQ(ProfileBuilder().derived().group(Keys{}).at(0).calls, 0);
   EXPECT_TRUE(ProfileBuilder().derived().group(Keys{"op"}).empty());
-}
-
-TEST(Group, WithoutTimesThereAreNone) {
-  Training training;
-  for (auto& op : training.data.counts.ops) op.time_ns.reset();
-  for (const auto& row : training.derived().group(Keys{"op"})) {
-    EXPECT_EQ(row.time_ns, std::nullopt);
-    EXPECT_EQ(row.percent_of_time, std::nullopt);
-  }
-}
-
-TEST(Group, UnknownKeysNameTheKnownOnes) {
-  const testing::Derived report = Training().derived();
-  try {
-    (void)report.group(Keys{"layer"});
-    FAIL() << "no exception";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("phase, op, module, scope, dtype, shapes"), std::string::npos)
-        << error.what();
-  }
-}
-
-TEST(Group, SumsTheElementsOfItsOps) {
-  ProfileBuilder builder;
-  Work work;
-  work.input_elements = 6;
-  work.output_elements = 4;
-  builder.op("aten::avg_pool2d", kModel, work);
-  builder.op("aten::avg_pool2d", builder.module("pool", "AvgPool2d"), work.times(3));
-  const auto rows = builder.derived().group(Keys{"op"});
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].input_elements, 24);
-  EXPECT_EQ(rows[0].output_elements, 16);
+  EXPECT_THROW((void)ProfileBuilder().derived().group(Keys{"layer"}), std::invalid_argument);
 }
 
 }  // namespace

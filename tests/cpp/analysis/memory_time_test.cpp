@@ -58,12 +58,6 @@ TEST(MemoryTime, FartherIsNeverFaster) {
   EXPECT_EQ(before, 130);
 }
 
-TEST(MemoryTime, WithoutReuseTheFootprintOfOneCallStandsIn) {
-  const auto bucket = bucket_of(4'000'000, 0, {}, 10);
-  EXPECT_TRUE(stands_at_footprint(bucket));
-  EXPECT_EQ(bound_ns(bucket), 4'000);
-}
-
 // Of 10,000 bytes the distance of 4,000 is known: they come from DRAM, the others hold 6,000 in L2.
 TEST(MemoryTime, WhatIsNotKnownOfAnOpStandsAtItsFootprint) {
   const auto bucket = bucket_of(10'000, 0, {{kFar, 4'000, 0, 0}});
@@ -96,12 +90,6 @@ TEST(MemoryTime, APartHasTheCurveAtItsDistanceAndItsOwnMix) {
   EXPECT_EQ(bound_ns(bucket_of(4'000, 4'000, {{100'000, 4'000, 4'000, 0}}), ceilings), 200);
 }
 
-TEST(MemoryTime, WithoutALevelForAPartTheLowerBoundIsNotKnown) {
-  auto ceilings = round_ceilings();
-  ceilings.memory.pop_back();
-  EXPECT_FALSE(roof_shares(bucket_of(100, 0, {{10, 50, 0, 0}, {kFar, 50, 0, 0}}), ceilings).known);
-}
-
 // What hardware counters saw decides: 10,000 bytes that fit into the L2, where they take 10 ns, and in DRAM 100.
 TEST(MemoryTime, WhatDramWasSeenToMoveIsHeldAgainstIt) {
   auto bucket = bucket_of(8'000, 2'000, {{kL2Capacity, 8'000, 2'000, 0}});
@@ -132,14 +120,6 @@ TEST(MemoryTime, WhatHasNoCountersStandsByReuse) {
   EXPECT_EQ(bound_ns(bucket), 50 + 5);
   bucket.counted = CountedBytes{0, {}, {}, 10'000};
   EXPECT_EQ(bound_ns(bucket), 10);
-}
-
-TEST(MemoryTime, WithoutARoofOfTheCacheCountsDoNotDecide) {
-  auto ceilings = round_ceilings();
-  ceilings.memory.erase(ceilings.memory.begin());
-  auto bucket = bucket_of(10'000, 0, {{100, 10'000, 0, 0}});
-  bucket.counted = CountedBytes{0, 0, 0};
-  EXPECT_EQ(bound_ns(bucket, ceilings), 100);
 }
 
 TEST(MemoryTime, TheCurveOfACacheHoldsWhatWasFoundThere) {
@@ -180,15 +160,6 @@ TEST(MemoryTime, AFileMaySayAnything) {
   }
   EXPECT_EQ(read, 100);
   EXPECT_EQ(written, 100);
-}
-
-// What is copied between host and device passes the link, wherever it was.
-TEST(MemoryTime, CopiesOverTheLinkAreHeldAgainstIt) {
-  auto ceilings = round_ceilings();
-  ceilings.memory.push_back({std::string(kHostLink), 1e10, 0, testing::given_roof()});
-  auto copy = bucket_of(1'000, 1'000, {{kFar, 1'000, 1'000, 0}});
-  copy.link_bytes = 1'000;
-  EXPECT_EQ(bound_ns(copy, ceilings), 100);
 }
 
 }  // namespace

@@ -34,13 +34,10 @@ TEST(LowerBound, IsTheLargerOfComputeAndMemory) {
   const auto memory = roof_shares(bucket_of(work_of(8'000'000, 3'000'000, 1'000'000)), ceilings);
   EXPECT_EQ(memory.lower_bound_time_ns, 40'000);
   EXPECT_EQ(largest_share(memory), (Bound{BoundKind::memory, "DRAM"}));
-}
-
-TEST(LowerBound, TheFootprintIsThatOfOneCall) {
-  // 4e6 bytes in 10 calls: each holds 4e5 bytes, which fit L2: 4,000 ns instead of 40,000.
-  const auto shares = roof_shares(bucket_of(work_of(0, 4'000'000), 10), testing::round_ceilings());
-  EXPECT_EQ(shares.lower_bound_time_ns, 4'000);
-  EXPECT_EQ(largest_share(shares), (Bound{BoundKind::memory, "L2"}));
+  // In 10 calls each holds 4e5 bytes, which fit L2: 4,000 ns.
+  const auto of_calls = roof_shares(bucket_of(work_of(0, 4'000'000), 10), ceilings);
+  EXPECT_EQ(of_calls.lower_bound_time_ns, 4'000);
+  EXPECT_EQ(largest_share(of_calls), (Bound{BoundKind::memory, "L2"}));
 }
 
 TEST(LowerBound, AddsTheDtypesOfOneOp) {
@@ -82,12 +79,6 @@ TEST(LowerBound, IsUnknownWithoutARoofForTheDtype) {
   EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
 }
 
-TEST(LowerBound, IsUnknownWithoutAMemoryLevelLargeEnough) {
-  Ceilings ceilings = testing::round_ceilings();
-  ceilings.memory.pop_back();
-  EXPECT_FALSE(roof_shares(bucket_of(work_of(1, 2 * testing::kL2Capacity)), ceilings).known);
-}
-
 TEST(LowerBound, IntegerWorkWithoutMatrixProductsNeedsNoPeak) {
   Work counter;
   counter.operations_in(DType::int64) = 1'000;
@@ -111,65 +102,41 @@ TEST(LowerBound, SaturatesInsteadOfOverflowing) {
 }
 
 TEST(Figures, FollowFromWorkAndTime) {
-  const auto figures = figures_of({bucket_of(work_of(8'000'000, 600'000, 400'000))}, 16'000);
-  EXPECT_EQ(figures.flops, 8'000'000);
-  EXPECT_EQ(figures.macs, 4'000'000);
-  EXPECT_EQ(figures.bytes, 1'000'000);
-  EXPECT_DOUBLE_EQ(*figures.intensity, 8.0);
-  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
-  EXPECT_EQ(figures.wasted_time_ns, 16'000 - 8'000);
-  EXPECT_DOUBLE_EQ(*figures.percent_of_roof, 100.0 * 8'000 / 16'000);
-  EXPECT_DOUBLE_EQ(*figures.achieved_flops, 8'000'000 / 16'000e-9);
-  EXPECT_DOUBLE_EQ(*figures.achieved_bandwidth, 1'000'000 / 16'000e-9);
-  EXPECT_DOUBLE_EQ(*figures.attainable, testing::kFp32Peak);
-}
-
-TEST(Figures, AttainableIsTheSlopedRoofBelowTheRidge) {
-  // AI 0.1 at L2's 1e12 B/s: 1e11 FLOP/s, a tenth of the peak.
-  const auto figures = figures_of({bucket_of(work_of(1'000, 10'000))}, 100);
-  EXPECT_DOUBLE_EQ(*figures.attainable, 0.1 * testing::kL2Bandwidth);
-  EXPECT_EQ(figures.bound, (Bound{BoundKind::memory, "L2"}));
-}
-
-TEST(Figures, BytesWithoutFlopsAreMemoryBoundAtIntensityZero) {
-  const auto figures = figures_of({bucket_of(work_of(0, 100'000))}, 200);
-  EXPECT_EQ(figures.intensity, 0.0);
-  EXPECT_EQ(figures.attainable, 0.0);
-  EXPECT_EQ(figures.bound, (Bound{BoundKind::memory, "L2"}));
-  EXPECT_DOUBLE_EQ(*figures.percent_of_roof, 50.0);
-}
-
-TEST(Figures, FlopsWithoutBytesHaveNoIntensity) {
-  const auto figures = figures_of({bucket_of(work_of(100'000, 0))}, 200);
-  EXPECT_EQ(figures.intensity, std::nullopt);
-  EXPECT_EQ(figures.bound, (Bound{BoundKind::compute, "fp32"}));
-  EXPECT_DOUBLE_EQ(*figures.attainable, testing::kFp32Peak);
-}
-
-TEST(Figures, NoWorkAtAllIsOverhead) {
-  const auto figures = figures_of({bucket_of(Work{})}, 200);
-  EXPECT_EQ(figures.intensity, std::nullopt);
-  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
-  EXPECT_EQ(figures.attainable, std::nullopt);
-  EXPECT_EQ(figures.lower_bound_time_ns, 0);
-  EXPECT_EQ(figures.wasted_time_ns, 200);
-  EXPECT_EQ(figures.bound.kind, BoundKind::overhead);
-}
-
-TEST(Figures, WithoutTimeNothingThatNeedsOneIsGiven) {
-  const auto figures = figures_of({bucket_of(work_of(8'000'000, 1'000))}, std::nullopt);
-  EXPECT_EQ(figures.lower_bound_time_ns, 8'000);
-  EXPECT_EQ(figures.time_ns, std::nullopt);
-  EXPECT_EQ(figures.wasted_time_ns, std::nullopt);
-  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
-  EXPECT_EQ(figures.achieved_flops, std::nullopt);
-  EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
-}
-
-TEST(Figures, ATimeOfZeroGivesNoRates) {
-  const auto figures = figures_of({bucket_of(work_of(1'000, 1'000))}, 0);
-  EXPECT_EQ(figures.achieved_flops, std::nullopt);
-  EXPECT_EQ(figures.percent_of_roof, std::nullopt);
+  struct Case {
+    Work work;
+    std::optional<std::int64_t> time_ns;
+    std::optional<double> intensity, attainable;
+    std::optional<std::int64_t> lower_bound_ns, wasted_ns;
+    std::optional<double> percent, flops_rate;
+    std::string bound;
+  };
+  for (const auto& expected :
+       std::vector<Case>{{work_of(8'000'000, 600'000, 400'000), 16'000, 8, testing::kFp32Peak, 8'000, 8'000, 50, 5e11,
+                          "compute fp32"},
+                         // Below the ridge the roof slopes: 0.1 at L2's 1e12 B/s.
+                         {work_of(1'000, 10'000), 100, 0.1, 0.1 * testing::kL2Bandwidth, 10, 90, 10, 1e10, "memory L2"},
+                         {work_of(0, 100'000), 200, 0, 0, 100, 100, 50, 0, "memory L2"},
+                         {work_of(100'000, 0), 200, {}, testing::kFp32Peak, 100, 100, 50, 5e11, "compute fp32"},
+                         {Work{}, 200, {}, {}, 0, 200, {}, 0, "overhead"},
+                         {work_of(8'000'000, 1'000), {}, 8'000, testing::kFp32Peak, 8'000, {}, {}, {}, "unknown"}}) {
+    SCOPED_TRACE(expected.work.bytes());
+    const auto figures = figures_of({bucket_of(expected.work)}, expected.time_ns);
+    const auto near = [](std::optional<double> value, std::optional<double> truth) {
+      ASSERT_EQ(value.has_value(), truth.has_value());
+      EXPECT_DOUBLE_EQ(value.value_or(0), truth.value_or(0));
+    };
+    EXPECT_EQ(figures.flops, expected.work.flops());
+    EXPECT_EQ(figures.bytes, expected.work.bytes());
+    near(figures.intensity, expected.intensity);
+    near(figures.attainable, expected.attainable);
+    EXPECT_EQ(figures.lower_bound_time_ns, expected.lower_bound_ns);
+    EXPECT_EQ(figures.wasted_time_ns, expected.wasted_ns);
+    near(figures.percent_of_roof, expected.percent);
+    near(figures.achieved_flops, expected.flops_rate);
+    EXPECT_EQ(to_string(figures.bound), expected.bound);
+  }
+  const auto at_once = figures_of({bucket_of(work_of(1'000, 1'000))}, 0);
+  EXPECT_FALSE(at_once.achieved_flops || at_once.percent_of_roof);
 }
 
 TEST(Figures, TimeOutsideOpsBeyondHalfIsOverhead) {
@@ -222,13 +189,6 @@ TEST(Figures, ARowIsBoundByWhatTakesMostOfItsLowerBound) {
   EXPECT_EQ(both.memory_time_ns, 1 + 1'000);
   // The sum of the buckets' bounds, not the bound of the summed work.
   EXPECT_EQ(figures_of({compute, small}, 100'000).lower_bound_time_ns, 10'000 + 1'000);
-}
-
-TEST(Figures, TheTextOfABoundNamesItsResource) {
-  EXPECT_EQ(to_string(Bound{BoundKind::compute, "fp32"}), "compute fp32");
-  EXPECT_EQ(to_string(Bound{BoundKind::memory, "L2"}), "memory L2");
-  EXPECT_EQ(to_string(Bound{BoundKind::overhead, ""}), "overhead");
-  EXPECT_EQ(to_string(Bound{}), "unknown");
 }
 
 // 3,000 ns of FLOPs in 100,000 ns are 3%: a higher roof would take next to nothing from the time of less.

@@ -46,26 +46,9 @@ TEST(Join, RowsStandInTreeOrderWithTheirDepth) {
   const std::vector<std::pair<std::string, std::int64_t>> expected = {{"", 0},         {"stem", 1}, {"stem.conv", 2},
                                                                       {"stem.act", 2}, {"head", 1}, {"(outside)", 0}};
   EXPECT_EQ(seen, expected);
-}
-
-TEST(Join, ARegionFoundLateStandsUnderItsParent) {
   Net net;
   net.module("stem.late", "Region", net.stem);
-  const testing::Derived report = net.derived();
-  EXPECT_EQ(report.rows()[4].path, "stem.late");
-}
-
-TEST(Join, LeavesHoldTheirOwnFigures) {
-  const testing::Derived report = Net().derived();
-  const RooflineRow& conv = report.row("stem.conv");
-  EXPECT_EQ(conv.time_ns, 160'000);
-  EXPECT_EQ(conv.op_time_ns, 150'000);
-  EXPECT_EQ(conv.lower_bound_time_ns, 80'000);
-  EXPECT_EQ(conv.wasted_time_ns, 160'000 - 80'000);
-  EXPECT_DOUBLE_EQ(*conv.percent_of_roof, 50.0);
-  EXPECT_EQ(conv.bound, (Bound{BoundKind::compute, "fp32"}));
-  EXPECT_EQ(report.row("stem.act").bound, (Bound{BoundKind::memory, "L2"}));
-  EXPECT_EQ(report.row("head").bound, (Bound{BoundKind::memory, "DRAM"}));
+  EXPECT_EQ(net.derived().rows()[4].path, "stem.late");  // found late, under its parent
 }
 
 // stem ran as compiled code, conv inside it, inner on its own in between: the compiler had left it out.
@@ -102,12 +85,11 @@ TEST(Join, ModulesInACompiledRegionHaveWorkAndAShareOfItButNoTime) {
     EXPECT_FALSE(figures.achieved_flops || figures.achieved_bandwidth || figures.time_spread);
     EXPECT_EQ(figures.bound.kind, BoundKind::unknown);
   }
-}
-
-TEST(Join, WithoutRoofsTheShareIsOfTheFlops) {
   CompiledNet net;
   net.data.roofs = {};
-  EXPECT_DOUBLE_EQ(*net.derived().row("stem.conv").work_share, 80.0);
+  EXPECT_DOUBLE_EQ(*net.derived().row("stem.conv").work_share, 80.0) << "without roofs it is of the FLOPs";
+  net.op("compiled region", net.conv, {}).costed = false;
+  EXPECT_FALSE(net.derived().row("stem.conv").work_share) << "what was not counted has none";
 }
 
 TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
@@ -124,43 +106,10 @@ TEST(Join, ARegionsRowHoldsTheTimeOfAllAndJoinsItWithTheWorkOfAll) {
   EXPECT_EQ(stem.self.op_time_ns, 190'000);
   EXPECT_EQ(stem.self.flops, 20'000'000);
   EXPECT_FALSE(stem.self.wasted_time_ns || stem.self.percent_of_roof || stem.self.achieved_flops);
-}
-
-TEST(Join, WhatRanOnItsOwnInsideARegionKeepsItsTime) {
-  const testing::Derived report = CompiledNet().derived();
-  const RooflineRow& inner = report.row("stem.conv.inner");
+  const RooflineRow& inner = report.row("stem.conv.inner");  // what ran on its own inside keeps its time
   EXPECT_EQ(inner.time_ns, 40'000);
   EXPECT_EQ(inner.wasted_time_ns, 20'000);
-  EXPECT_FALSE(inner.work_share);
-}
-
-TEST(Join, TimesOfARegionStillAddUpToTheTotal) {
-  const testing::Derived report = CompiledNet().derived();
-  std::int64_t self_ns = 0;
-  std::int64_t self_flops = 0;
-  for (const auto& row : report.rows()) {
-    self_ns += row.self.time_ns.value_or(0);
-    self_flops += row.self.flops;
-  }
-  EXPECT_EQ(report.total().time_ns, self_ns);
   EXPECT_EQ(report.row("").time_ns, 5'000 + 200'000 + 40'000 + 52'000);
-  EXPECT_EQ(report.total().flops, self_flops);
-}
-
-TEST(Join, WhatARegionLeftUncountedHasNoShare) {
-  CompiledNet net;
-  net.op("compiled region", net.conv, {}).costed = false;
-  const testing::Derived report = net.derived();
-  EXPECT_TRUE(report.row("stem.conv").incomplete);
-  EXPECT_FALSE(report.row("stem.conv").work_share);
-}
-
-TEST(Join, ARegionMustBeAnotherModule) {
-  CompiledNet net;
-  net.data.tree.modules.back().compiled_region = net.head;
-  EXPECT_THROW(net.derived(), std::invalid_argument);
-  net.data.tree.modules.back().compiled_region = 99;
-  EXPECT_THROW(net.derived(), std::invalid_argument);
 }
 
 TEST(Join, ParentsAreTheSumOfTheirSubtree) {
@@ -192,6 +141,7 @@ TEST(Join, SelfOfAllRowsIsTheTotal) {
   EXPECT_EQ(report.total().time_ns, time);
   EXPECT_EQ(report.total().lower_bound_time_ns, lower);
   EXPECT_EQ(report.total().wasted_time_ns, wasted);
+  EXPECT_EQ(report.total().time_ns, *report.row("").time_ns + *report.row("(outside)").time_ns);
   // Every plain count in the list of figures.
   for_each_figure([&](std::string_view name, Unit, auto member) {
     if constexpr (std::is_same_v<decltype(member), std::int64_t Figures::*>) {
@@ -201,34 +151,6 @@ TEST(Join, SelfOfAllRowsIsTheTotal) {
       EXPECT_EQ(sum, report.total().self.*member) << name;
     }
   });
-}
-
-TEST(Join, InclusiveIsTheSumOfSelfBelowTheSamePrefix) {
-  const testing::Derived report = Net().derived();
-  for (const auto& parent : report.rows()) {
-    std::int64_t flops = 0;
-    for (const auto& row : report.rows()) {
-      const bool in_model = row.path.empty() || row.path.front() != '(';
-      const bool below =
-          parent.path.empty() ? in_model : row.path == parent.path || row.path.starts_with(parent.path + ".");
-      if (below) flops += row.self.flops;
-    }
-    EXPECT_EQ(parent.flops, flops) << parent.path;
-  }
-}
-
-TEST(Join, TheTotalIsTheModelAndWhatStandsBesideIt) {
-  const testing::Derived report = Net().derived();
-  EXPECT_EQ(report.total().flops, report.row("").flops + report.row("(outside)").flops);
-  EXPECT_EQ(report.total().time_ns, *report.row("").time_ns + *report.row("(outside)").time_ns);
-  EXPECT_EQ(report.total().params, 2'728);
-}
-
-TEST(Join, ParentsAreBoundByTheLargerShareOfTheirLowerBound) {
-  Net net;
-  net.op("aten::linear", net.head, work_of(0, 40'000'000), 500'000);  // 400,000 ns of DRAM
-  net.data.times.make().modules[4].self_ns = {600'000, 600'000};
-  EXPECT_EQ(net.derived().row("").bound, (Bound{BoundKind::memory, "DRAM"}));
 }
 
 TEST(Join, SpreadComesFromAllRunsAndTimeFromOne) {
@@ -257,33 +179,6 @@ TEST(Join, ARowHasTheTimeOfItsSubtreeInEachRun) {
   EXPECT_EQ(times.total, (std::vector<std::int64_t>{220'100, 250'100}));
 }
 
-TEST(Join, RowsWithoutATimeHaveNoneInAnyRun) {
-  Net net;
-  net.data.tree.modules[index_of(net.act)].compiled_region = net.conv;
-  const auto rows = net.derived().rows();
-  const auto act = std::ranges::find(rows, "stem.act", &RooflineRow::path) - rows.begin();
-  EXPECT_TRUE(row_run_times(net.data).of_rows.at(static_cast<std::size_t>(act)).empty());
-  net.data.run.runs.chosen = -1;
-  for (const auto& runs : row_run_times(net.data).of_rows) EXPECT_TRUE(runs.empty());
-  EXPECT_TRUE(row_run_times(net.data).total.empty());
-}
-
-TEST(Join, OneRunHasNoSpread) {
-  Net net;
-  for (auto& time : net.data.times.make().modules) time.self_ns.resize(1);
-  EXPECT_EQ(net.derived().row("stem").time_spread, std::nullopt);
-}
-
-TEST(Join, PhasesOfAModuleAddUp) {
-  Net net;
-  net.op("aten::convolution_backward", net.conv, work_of(160'000'000, 500'000), 200'000).owner.phase = Phase::backward;
-  net.time(net.conv, {210'000, 210'000}, 1, Phase::backward);
-  const testing::Derived report = net.derived();
-  EXPECT_EQ(report.row("stem.conv").time_ns, 160'000 + 210'000);
-  EXPECT_EQ(report.row("stem.conv").flops, 80'000'000 + 160'000'000);
-  EXPECT_EQ(report.row("stem.conv").calls, 1);
-}
-
 TEST(Join, WithoutTimedRunsThereAreNoTimes) {
   Net net;
   for (auto& time : net.data.times.make().modules) time.self_ns.clear();
@@ -300,30 +195,20 @@ TEST(Join, WithoutTimedRunsThereAreNoTimes) {
   EXPECT_EQ(report.total().time_ns, std::nullopt);
 }
 
-TEST(Join, AContainerOfTimedModulesTookNoTimeItself) {
+TEST(Join, ContainersTookNoTimeAndWhatNeverRanHasNone) {
   Net net;
   const ModuleId list = net.module("list", "ModuleList");
-  const ModuleId item = net.module("list.0", "Linear", list);
-  net.time(item, {700, 700});
+  net.time(net.module("list.0", "Linear", list), {700, 700});
+  net.module("unused", "Linear");
+  net.data.tree.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
   const testing::Derived report = net.derived();
   EXPECT_EQ(report.row("list").time_ns, 700);
   EXPECT_EQ(report.row("list").self.time_ns, 0);
-}
-
-TEST(Join, AModuleThatNeverRanHasZeroCountsAndNoTime) {
-  Net net;
-  net.module("unused", "Linear");
-  const testing::Derived report = net.derived();
   EXPECT_EQ(report.row("unused").calls, 0);
   EXPECT_EQ(report.row("unused").flops, 0);
   EXPECT_EQ(report.row("unused").time_ns, std::nullopt);
   EXPECT_EQ(report.row("unused").bound.kind, BoundKind::unknown);
-}
-
-TEST(Join, CallsThatCannotBeSeenAreUnknown) {
-  Net net;
-  net.data.tree.modules[static_cast<std::size_t>(net.act)].calls_visible = false;
-  EXPECT_EQ(net.derived().row("stem.act").calls, std::nullopt);
+  EXPECT_EQ(report.row("stem.act").calls, std::nullopt);
 }
 
 TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
@@ -334,16 +219,6 @@ TEST(Join, TimeBesideTheModelCountsInBlocksOnly) {
   net.data.run.mode = Mode::block;
   EXPECT_EQ(net.derived().row("(outside)").time_ns, 100);
   EXPECT_EQ(net.derived().total().time_ns, *net.derived().row("").time_ns + 100);
-}
-
-TEST(Join, UnknownPathsNameTheClosest) {
-  const testing::Derived report = Net().derived();
-  try {
-    (void)report.row("conv");
-    FAIL() << "no exception";
-  } catch (const std::out_of_range& error) {
-    EXPECT_NE(std::string(error.what()).find("'stem.conv'"), std::string::npos) << error.what();
-  }
 }
 
 TEST(Join, DataThatContradictsItselfIsRefused) {
@@ -357,32 +232,27 @@ TEST(Join, DataThatContradictsItselfIsRefused) {
   Net time;
   time.data.times.make().modules[0].owner.module = -2;
   EXPECT_THROW(time.derived(), std::invalid_argument);
+  CompiledNet region;
+  region.data.tree.modules.back().compiled_region = region.head;
+  EXPECT_THROW(region.derived(), std::invalid_argument);
   Net chosen;
   chosen.data.run.runs.chosen = 2;
   EXPECT_THROW(chosen.derived(), std::invalid_argument);
 }
 
-TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRuns) {
-  Runs runs;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt);
-  runs.total_ns = {102, 103, 104};
-  runs.chosen = 1;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt);
-  runs.bare_ns = {98, 100, 102};
-  EXPECT_DOUBLE_EQ(*observer_overhead(runs), 0.03);
-}
-
-TEST(Join, ACostOfObservingThatIsWithinTheNoiseIsNone) {
-  Runs runs{.total_ns = {102, 103, 104}, .chosen = 1, .bare_ns = {90, 100, 110}, .step_ns = {}, .after_steps = {}};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the bare runs differ by more";
-  runs.bare_ns = {99, 100, 101};
-  runs.total_ns = {90, 103, 110};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "the observed ones do";
-  runs.total_ns = {94, 95, 96};
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "observing cannot make it faster";
-  runs.total_ns = {103};
-  runs.chosen = 0;
-  EXPECT_EQ(observer_overhead(runs), std::nullopt) << "one run says nothing of noise";
+TEST(Join, TheObserversOwnCostIsSeenAgainstTheBareRunsBeyondTheNoise) {
+  using Times = std::vector<std::int64_t>;
+  const auto overhead = [](Times total_ns, Times bare_ns) {
+    const auto chosen = std::ssize(total_ns) / 2;  // the second of three
+    return observer_overhead({.total_ns = total_ns, .chosen = total_ns.empty() ? -1 : chosen, .bare_ns = bare_ns});
+  };
+  EXPECT_DOUBLE_EQ(overhead({102, 103, 104}, {98, 100, 102}).value_or(0), 0.03);
+  EXPECT_EQ(overhead({}, {}), std::nullopt);
+  EXPECT_EQ(overhead({102, 103, 104}, {}), std::nullopt);
+  EXPECT_EQ(overhead({102, 103, 104}, {90, 100, 110}), std::nullopt) << "the bare runs differ by more";
+  EXPECT_EQ(overhead({90, 103, 110}, {99, 100, 101}), std::nullopt) << "the observed ones do";
+  EXPECT_EQ(overhead({94, 95, 96}, {99, 100, 101}), std::nullopt) << "observing cannot make it faster";
+  EXPECT_EQ(overhead({103}, {99, 100, 101}), std::nullopt) << "one run says nothing of noise";
 }
 
 }  // namespace

@@ -51,18 +51,15 @@ TEST(Threads, RowsKeepTheTimesOfTheirThreads) {
   }
 }
 
-TEST(Threads, InTurnAddUp) {
+TEST(Threads, InTurnAddUpAndStreamsOfADeviceAreNone) {
   Threaded net;
   net.data.run.runs.total_ns = {199'000};  // the clocks of threads are not one
   const auto report = net.derived();
   EXPECT_EQ(report.total().wasted_time_ns, 140'000);
   EXPECT_FALSE(says_so(report));
-}
-
-TEST(Threads, StreamsOfADeviceAreNone) {
-  Threaded net;
-  net.data.device.make();
-  EXPECT_FALSE(says_so(net.derived()));
+  Threaded on_device;
+  on_device.data.device.make();
+  EXPECT_FALSE(says_so(on_device.derived()));
 }
 
 }  // namespace

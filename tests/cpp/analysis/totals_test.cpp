@@ -39,9 +39,6 @@ struct Overlapping : DeviceProfileBuilder {
     data.run.mode = Mode::block;
     data.comms = with_kernels_of_collectives(*data.comms, data.counts.ops, launches_of(run.run.trace, run.run.owners));
   }
-
-  // As a report has it.
-  RooflineRow total() const { return derived().total(); }
 };
 
 const std::vector<std::vector<std::string>> kGroupings = {{},        {"phase"}, {"op"},     {"module"},
@@ -69,7 +66,7 @@ void expect_same_total(const Derived& report) {
 }
 
 TEST(OneTotal, HiddenCommunicationIsInNeitherTimeNorLowerBound) {
-  const Overlapping profile;
+  Overlapping profile;
   const auto report = profile.derived();
   const auto& total = report.total();
   EXPECT_EQ(total.time_ns, 160 + 80);
@@ -86,39 +83,11 @@ TEST(OneTotal, HiddenCommunicationIsInNeitherTimeNorLowerBound) {
   EXPECT_EQ(report.row("layer").time_ns, 160);
   EXPECT_FALSE(report.row("layer").hidden_communication_ns);
   expect_same_total(report);
-}
-
-// 2 x 10 ns and 800 bytes at 1e11 a second: 28 of the exposed 80 ns.
-TEST(OneTotal, WhatTheNetworkNeedsIsInTheLowerBoundOfEachGrouping) {
-  Overlapping profile;
+  // The network needs 2 x 10 ns and 800 bytes at 1e11 a second: 28 of the exposed 80 ns.
   profile.data.roofs.network = {{"all_reduce", "nccl", 2, 10, 1e11, {}}};
-  const auto report = profile.derived();
-  EXPECT_EQ(report.total().lower_bound_time_ns, 120 + 28);
-  expect_same_total(report);
-}
-
-// The work of 21 ms of collectives that hide behind each other's kernels has no bound by 21 us of products.
-TEST(OneTotal, CollectivesThatOtherWorkHidHaveNoBound) {
-  DeviceProfileBuilder builder;
-  const auto reduce = builder.op_index("c10d::allreduce_", kOutside, work_of(0, 800, 800));
-  const auto other = builder.op_index("aten::sort", kModel, work_of(0, 0));
-  builder.data.counts.ops.back().costed = false;
-  builder.data.comms.make().groups = {{"0", "nccl", 2}};
-  builder.data.comms.make().collectives = {{.bucket = reduce, .group = 0, .calls = 1}};
-  RunBuilder run;
-  run.kernel("ncclDevKernel_AllReduce", run.owner(kOutside, "c10d::allreduce_", reduce), 0, 21'000);
-  run.kernel("sort", run.owner(kModel, "aten::sort", other), 0, 21'000);
-  builder.data = testing::with_runs(std::move(builder.data), {run.run});
-  builder.data.run.mode = Mode::block;
-  builder.data.comms = with_kernels_of_collectives(*builder.data.comms, builder.data.counts.ops,
-                                                   launches_of(run.run.trace, run.run.owners));
-  const auto report = builder.derived();
-  EXPECT_EQ(report.row("(outside)").time_ns, 0);
-  EXPECT_EQ(report.row("(outside)").hidden_communication_ns, 21'000);
-  EXPECT_FALSE(report.row("(outside)").percent_of_roof);
-  EXPECT_EQ(report.total().time_ns, 21'000);
-  EXPECT_EQ(report.total().bound.kind, BoundKind::unknown);
-  expect_same_total(report);
+  const auto with_network = profile.derived();
+  EXPECT_EQ(with_network.total().lower_bound_time_ns, 120 + 28);
+  expect_same_total(with_network);
 }
 
 // By the host's clock collectives last longer than the copies that a device does for them, which nothing hid.

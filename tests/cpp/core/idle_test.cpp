@@ -39,22 +39,16 @@ TEST(BareIdle, AllGapsAreScaledByOneFactor) {
   EXPECT_EQ(bare.modules[0].busy_ns, 1'000);
 }
 
-TEST(BareIdle, EachDeviceHasTheWholeCall) {
+TEST(BareIdle, OfSeveralDevicesOfALongerCallAndWithoutGaps) {
   auto work = seen();
+  const auto none = at_bare_speed(work, {900});
+  EXPECT_EQ(none.idle_before_ns + none.idle_after_ns + none.modules[1].idle_ns + none.modules[2].idle_ns, 0);
   work.kernels.push_back(kernel_on(1));
   work.kernels.push_back(kernel_on(1));
-  const auto bare = at_bare_speed(work, {1'000});  // 2 x 1,000 - 1,000: as seen
-  EXPECT_EQ(bare.idle_before_ns, 600);
-  EXPECT_EQ(bare.modules[2].idle_ns, 200);
-}
-
-TEST(BareIdle, ACallThatIsBusyForLongerHasNone) {
-  const auto bare = at_bare_speed(seen(), {900});
-  EXPECT_EQ(bare.idle_before_ns + bare.idle_after_ns + bare.modules[1].idle_ns + bare.modules[2].idle_ns, 0);
-}
-
-TEST(BareIdle, WithoutAGapItIsBeforeTheFirstLaunch) {
-  auto work = seen();
+  const auto of_two = at_bare_speed(work, {1'000});  // 2 x 1,000 - 1,000: as seen
+  EXPECT_EQ(of_two.idle_before_ns, 600);
+  EXPECT_EQ(of_two.modules[2].idle_ns, 200);
+  work = seen();
   auto& timeline = work.timeline;
   timeline.idle_before_ns = timeline.idle_after_ns = timeline.modules[1].idle_ns = timeline.modules[2].idle_ns = 0;
   EXPECT_EQ(at_bare_speed(work, {1'300}).idle_before_ns, 300);

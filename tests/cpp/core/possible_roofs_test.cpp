@@ -20,12 +20,9 @@ Ceilings some() {
   return roofs;
 }
 
-TEST(PossibleRoofs, NoneAndSomeAre) {
+TEST(PossibleRoofs, WhatIsNoRateIsNamed) {
   EXPECT_EQ(impossible_roof({}), "");
   EXPECT_EQ(impossible_roof(some()), "");
-}
-
-TEST(PossibleRoofs, WhatIsNoRateIsNamed) {
   for (const auto& [rate, text] :
        {std::pair(-1.0, "-1"), std::pair(0.0, "0"), std::pair(std::numeric_limits<double>::infinity(), "inf"),
         std::pair(std::numeric_limits<double>::quiet_NaN(), "nan")}) {

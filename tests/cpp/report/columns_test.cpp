@@ -20,22 +20,13 @@ std::string found_as(std::string_view typed) {
   return column_named(columns, typed).name;
 }
 
-TEST(Columns, AreFoundByNameHeadingAndAlias) {
-  for (const char* typed : {"intensity", "AI", "ai", "INTENSITY"}) {
-    EXPECT_EQ(found_as<RooflineRow>(typed), "intensity") << typed;
-    EXPECT_EQ(found_as<GroupRow>(typed), "intensity") << typed;
-  }
-  for (const char* typed : {"module", "path", "name"}) EXPECT_EQ(found_as<RooflineRow>(typed), "path") << typed;
-  for (const char* typed : {"self_ai", "self AI", "self_intensity"}) {
-    EXPECT_EQ(found_as<RooflineRow>(typed), "self_intensity") << typed;
-  }
-  EXPECT_EQ(found_as<RooflineRow>("self_flops/s"), "self_achieved_flops");
-  EXPECT_EQ(found_as<RooflineRow>("lower bound"), "lower_bound_time");
-  // Kernels have a module and a name of their own, and one time.
+// Those of modules and groups: tests/python/report/test_fields.py. Kernels have a module and a name of their own, and
+// one time.
+TEST(Columns, OfKernelsAreFoundByNameAndAlias) {
   EXPECT_EQ(found_as<KernelRow>("module"), "module");
   EXPECT_EQ(found_as<KernelRow>("name"), "name");
   EXPECT_EQ(found_as<KernelRow>("time"), "total");
-  EXPECT_EQ(found_as<KernelRow>("ai"), "intensity");
+  EXPECT_EQ(found_as<RooflineRow>("name"), "path");
   EXPECT_THROW(found_as<GroupRow>("self_time"), std::invalid_argument);
 }
 
@@ -72,12 +63,7 @@ TEST(Columns, OfAnIncompleteRowSayWhichLimitTheyAre) {
 
 TEST(Legend, SaysWhatHoldsForTheReport) {
   Part part;
-  const auto legend = [](const Report& report, const std::string& by = "module") {
-    TableOptions options;
-    options.width = 4'000;
-    options.by = by;
-    return report.table(options);
-  };
+  const auto legend = [](const Report& report) { return report.table({.width = 4'000}); };
   EXPECT_TRUE(contains(legend(part.report()),
                        "columns   a row includes the modules below it; MACs: multiply-accumulates; FLOPs = 2 x MACs + "
                        "other operations; bytes: each op's inputs and outputs once; AI = FLOPs / bytes; "
@@ -90,49 +76,12 @@ TEST(Legend, SaysWhatHoldsForTheReport) {
       legend(part.report()),
       "lower bound; >=: a lower limit, an op without a known cost is in it; ?: of what is known alone; "
       "<=: an upper one, likewise; ~: which module ran was inferred, ROOFPROF_SCOPE(*this) in its forward tells it\n"));
-  EXPECT_TRUE(contains(legend(part.report(), "op"),
-                       "an op without a known cost is in it; ?: of what is known alone; <=: an upper one, likewise\n"));
   EXPECT_FALSE(contains(legend(part.report()), "latency/code"));
   part.data.counts.ops.front().work = testing::work_of(2'000, 500);
   EXPECT_TRUE(
       contains(legend(part.report()), "latency/code: roofs explain under 3%, latency or the ops' own code the rest"));
   part.data.roofs = {};
   EXPECT_FALSE(contains(legend(part.report()), "lower bound"));
-  testing::ProfileBuilder counted;
-  counted.op("aten::linear", kModel, testing::work_of(2'000, 500));
-  EXPECT_TRUE(contains(legend(counted.report()), "AI = FLOPs / bytes\n"));
-}
-
-// What the legend of a table with these columns says. Nothing wastes time, so no list of ops stands below it.
-std::string legend_of(const Report& report, std::vector<std::string> columns, const std::string& sort = "") {
-  TableOptions options;
-  options.width = 4'000;
-  options.columns = std::move(columns);
-  options.sort = sort;
-  const std::string table = report.table(options);
-  const auto from = table.find("columns   ");
-  return table.substr(from, table.find('\n', from) - from);
-}
-
-TEST(Legend, ExplainsWhatIsShownAndWhatThatMentions) {
-  testing::ProfileBuilder counted;
-  counted.op("aten::linear", kModel, testing::work_of(2'000, 500));
-  const Report report = counted.report();
-  EXPECT_EQ(legend_of(report, {"params"}), "columns   a row includes the modules below it");
-  EXPECT_EQ(legend_of(report, {"macs"}), "columns   a row includes the modules below it; MACs: multiply-accumulates");
-  const std::string of_flops =
-      "columns   a row includes the modules below it; MACs: multiply-accumulates; "
-      "FLOPs = 2 x MACs + other operations";
-  EXPECT_EQ(legend_of(report, {"flops"}), of_flops);
-  EXPECT_EQ(legend_of(report, {"params"}, "self_flops"), of_flops);  // a column is added to sort by
-  EXPECT_EQ(legend_of(report, {"intensity"}),
-            of_flops + "; bytes: each op's inputs and outputs once; AI = FLOPs / bytes");
-  Part part;
-  const std::string of_waste = legend_of(part.report(), {"wasted"});
-  EXPECT_TRUE(contains(of_waste, "lower bound: sum over ops")) << of_waste;  // which wasted mentions
-  // No column of a report without marks explains them; each sentence that a full table has is there once.
-  part.data.tree.modules[kModel].inferred = true;
-  EXPECT_TRUE(contains(legend_of(part.report(), {"params"}), "~: which module ran was inferred"));
 }
 
 // What a sentence mentions is a figure of the same rows, which has a sentence, by the heading that it has.
@@ -166,16 +115,6 @@ TEST(Legend, MentionsFiguresThatItExplains) {
   expect_that_mentions_are_figures<MemoryRow>();
 }
 
-TEST(Brief, SaysIntegerOperationsWhereMostAre) {
-  Part part;
-  part.data.counts.ops.front().work = testing::work_of(2'000'000, 500, 0, DType::int8);
-  part.op("aten::relu", kModel, testing::work_of(1'000, 500), 500);
-  const std::string brief = part.report().brief();
-  EXPECT_TRUE(contains(brief, "total: 1.00 k FLOPs, 2.00 M integer operations, ")) << brief;
-  part.data.counts.ops.front().work = testing::work_of(500, 500, 0, DType::int8);
-  EXPECT_FALSE(contains(part.report().brief(), "integer operations"));
-}
-
 // 2,000 of 4,000 ns at the roof, and 500 ns outside of ops, call for nothing.
 TEST(Brief, SaysWhatWastesMostWhereNoRuleHolds) {
   testing::ProfileBuilder net;
@@ -188,29 +127,6 @@ TEST(Brief, SaysWhatWastesMostWhereNoRuleHolds) {
       << brief;
   net.data.roofs = {};
   EXPECT_TRUE(contains(net.report().brief(), "findings: none: they need roofs, and the report has none\n"));
-}
-
-TEST(Units, AreSpelledAlikeInATable) {
-  Part part;
-  part.op("aten::nonzero", kModel, testing::work_of(0, 1'000'000), 30'000).calls = 1;
-  const Report report = part.report();
-  for (const std::string& text : {report.table({}), report.markdown({})}) {
-    EXPECT_TRUE(contains(text, "µs")) << text;
-    EXPECT_FALSE(contains(text, " us")) << text;
-  }
-  EXPECT_TRUE(contains(report.brief(), "us"));
-  EXPECT_FALSE(contains(report.brief(), "µ"));
-}
-
-TEST(Facts, OfGroupsAreThoseThatOpsHave) {
-  Part part;
-  EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::roofs);
-  part.data.roofs = {};
-  part.data.counts.ops.back().work = testing::work_of(2'000, 500, 0, DType::int8);
-  EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
-  part.data.tree.modules[kModel].inferred = true;
-  EXPECT_EQ(facts_of(part.report(), TableKind::groups), facts::time | facts::integers);
-  EXPECT_EQ(facts_of(part.report(), TableKind::modules), facts::time | facts::integers | facts::inferred);
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ class SampleModel : public ProfileBuilder {
   }
 };
 
-inline Report sample_resnet50() {
+inline Report sample_resnet50(bool timed = true) {
   SampleModel net("ResNet");
   std::int64_t side = 224;
   net.conv("conv1", kModel, 3, 64, 7, 2, side);
@@ -131,35 +131,6 @@ inline Report sample_resnet50() {
   }
   net.pointwise("avgpool", "AdaptiveAvgPool2d", "aten::adaptive_avg_pool2d", kModel, 2048 * side * side, 1);
   net.linear("fc", kModel, 1, 2048, 1000);
-  return net.finish();
-}
-
-inline Report sample_transformer(bool timed = true) {
-  SampleModel net("TransformerForCausalLM");
-  const std::int64_t tokens = 128;
-  const std::int64_t dim = 1024;
-  net.layer("embed_tokens", "Embedding", kModel, "aten::embedding",
-            work_of(0, 4 * tokens * dim + 8 * tokens, 4 * tokens * dim), 50'257 * dim, 0.2);
-  const ModuleId layers = net.container("layers", "ModuleList", kModel, false);
-  for (int i = 0; i < 24; ++i) {
-    const std::string path = "layers." + std::to_string(i);
-    const ModuleId layer = net.container(path, "TransformerDecoderLayer", layers);
-    net.pointwise(path + ".input_layernorm", "LayerNorm", "aten::layer_norm", layer, tokens * dim, 7, 2 * dim);
-    const ModuleId attention = net.container(path + ".self_attn", "MultiHeadAttention", layer);
-    for (const char* name : {".q_proj", ".k_proj", ".v_proj", ".o_proj"}) {
-      net.linear(path + ".self_attn" + name, attention, tokens, dim, dim);
-    }
-    net.op("aten::scaled_dot_product_attention", attention,
-           work_of(4 * tokens * tokens * dim, 12 * tokens * dim, 4 * tokens * dim), 1'100'000);
-    net.time(attention, {1'200'000, 1'210'000, 1'250'000}, 0);
-    net.pointwise(path + ".post_attention_layernorm", "LayerNorm", "aten::layer_norm", layer, tokens * dim, 7, 2 * dim);
-    const ModuleId mlp = net.container(path + ".mlp", "FeedForward", layer);
-    net.linear(path + ".mlp.up", mlp, tokens, dim, 4 * dim);
-    net.pointwise(path + ".mlp.act", "GELU", "aten::gelu", mlp, 4 * tokens * dim, 8);
-    net.linear(path + ".mlp.down", mlp, tokens, 4 * dim, dim);
-  }
-  net.pointwise("norm", "LayerNorm", "aten::layer_norm", kModel, tokens * dim, 7, 2 * dim);
-  net.linear("lm_head", kModel, tokens, dim, 50'257);
   if (timed) return net.finish();
   for (auto& op : net.data.counts.ops) op.time_ns.reset();
   for (auto& time : net.data.times.make().modules) time.self_ns.clear();

@@ -9,38 +9,17 @@
 namespace roofprof {
 namespace {
 
-TEST(Utf8, WidthCountsCodePoints) {
-  EXPECT_EQ(display_width("34µs…"), 5U);
-  EXPECT_EQ(display_width("\xFF\xFE"), 2U);
-}
-
-TEST(Utf8, PrintableKeepsALineALine) { EXPECT_EQ(printable("a\nb\t\xFFµ"), "a b \xEF\xBF\xBDµ"); }
-
-TEST(Utf8, PrintableTurnsNoLineAround) {
-  EXPECT_EQ(printable("a\u202Eb\u2066c\u0085d"), "a\uFFFDb\uFFFDc d");
-  EXPECT_EQ(printable("\u2030\u00B5\u2070"), "\u2030\u00B5\u2070");  // what is near them stays
-}
-
-TEST(Utf8, PrintableShowsThatSomethingIsHidden) {
+TEST(Utf8, PrintableKeepsALineALineAndShowsThatSomethingIsHidden) {
+  EXPECT_EQ(display_width("34µs…\xFF\xFE"), 7U);
+  EXPECT_EQ(printable("a\nb\t\xFFµ"), "a b \xEF\xBF\xBDµ");
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u0085d"), "a\uFFFDb\uFFFDc d");  // what turns a line around
+  EXPECT_EQ(printable("\u2030\u00B5\u2070"), "\u2030\u00B5\u2070");     // what is near them stays
   EXPECT_EQ(printable("a\u200B\u2060\uFEFF\u00AD\U000E0041\uFE00b"), "a\uFFFDb");
   EXPECT_EQ(printable("\u2764\uFE0F\u200D\U0001F525 1\uFE0F\u20E3"), "\u2764\uFE0F\u200D\U0001F525 1\uFE0F\u20E3");
   EXPECT_EQ(printable("a\u200Db\uFE0F"), "a\uFFFDb\uFFFD");
   EXPECT_EQ(printable("e\u0301\u0301\u0301\u0301\u0301\u0301x"), "e\u0301\u0301\u0301\u0301\uFFFDx");
   EXPECT_EQ(printable("\xED\xA0\x80"), "\uFFFD");  // a surrogate
   EXPECT_EQ(printable_lines("a\n\tb\r\u2028c"), "a\n\tb  c");
-}
-
-TEST(Markdown, NamesMentionNobodyAndLinkToNothing) {
-  Document document;
-  document.add(Heading{"a @b #12 # <i>"});
-  document.say("", "1. me@x.org GH-7 https://x.org www.x.org $x$ & a-b");
-  document.say("", "- x");
-  document.say("", "    x");
-  EXPECT_EQ(render_markdown(document),
-            "### a <span>@</span>b <span>#</span>12 \\# \\<i\\>\n\n"
-            "1\\. me<span>@</span>x.org GH<span>-</span>7 https<span>:</span>//x.org www<span>.</span>x.org "
-            "<span>$</span>x<span>$</span> &amp; a-b\n\n"
-            "\\- x\n\nx\n");
 }
 
 TEST(Utf8, TruncationKeepsBothEnds) {
@@ -62,38 +41,21 @@ Table sample_table() {
   return table;
 }
 
-TEST(TableAsText, AlignsFiguresRightAndTextLeft) {
+TEST(TableAsText, AlignsFiguresThenTruncatesThenDropsTheLeastImportant) {
   EXPECT_EQ(render_rows(sample_table(), 80),
             "name         first  second  kind\n"
             "────────────────────────────────────────\n"
             "a long name      1      22  memory DRAM\n"
             "────────────────────────────────────────\n"
             "  total          3       4  compute fp32\n");
-}
-
-TEST(TableAsText, TruncatesFirst) {
   std::vector<std::string> dropped;
-  EXPECT_EQ(render_rows(sample_table(), 36, &dropped),
-            "name     first  second  kind\n"
-            "────────────────────────────────────\n"
-            "a l…ame      1      22  memory DRAM\n"
-            "────────────────────────────────────\n"
-            "  total      3       4  compute fp32\n");
+  EXPECT_TRUE(render_rows(sample_table(), 36, &dropped).ends_with("  total      3       4  compute fp32\n"));
   EXPECT_TRUE(dropped.empty());
-}
-
-TEST(TableAsText, ThenNarrowsGapsAndDropsTheLeastImportant) {
-  std::vector<std::string> dropped;
-  const std::string text = render_rows(sample_table(), 26, &dropped);
+  EXPECT_TRUE(render_rows(sample_table(), 26, &dropped).starts_with("name   second kind\n"));
   EXPECT_EQ(dropped, std::vector<std::string>{"first"});
-  EXPECT_EQ(text.substr(0, text.find('\n')), "name   second kind");
-}
-
-TEST(TableAsText, NeverDropsWhatMustStay) {
-  std::vector<std::string> dropped;
-  const std::string text = render_rows(sample_table(), 1, &dropped);
+  dropped.clear();
+  EXPECT_TRUE(render_rows(sample_table(), 1, &dropped).starts_with("name   kind\n"));
   EXPECT_EQ(dropped, (std::vector<std::string>{"first", "second"}));
-  EXPECT_NE(text.find("name   kind"), std::string::npos) << text;
 }
 
 TEST(TableAsText, KeepsLevelsApartAtAnyWidth) {
@@ -150,33 +112,12 @@ TEST(DocumentAsText, SaysWhatFoundNoRoom) {
   EXPECT_EQ(text_of(0).find("see elsewhere"), std::string::npos);
 }
 
-TEST(DocumentAsText, HasAColumnForItsLabels) {
-  Document document;
-  document.say("", "one two");
-  EXPECT_EQ(render_text(document, 0), "one two\n");
-  document.say("label", "three");
-  EXPECT_EQ(render_text(document, 0), "          one two\nlabel     three\n");
-  document.say("ten letters", "four");
-  EXPECT_EQ(render_text(document, 0), "             one two\nlabel        three\nten letters  four\n");
-}
-
 TEST(DocumentAsText, IsPrintable) {
   Document document;
   document.add(Heading{"a\x1b"});
   document.say("l\n", "b\x1b");
   document.add(Table{.columns = {{"c\x1b"}}, .rows = {{{{"d\x1b"}}}}, .remarks = {"e\x1b"}});
   EXPECT_EQ(render_text(document, 0), "a\n\nl         b\n\nc\n──\nd\n          e\n");
-}
-
-TEST(Paragraph, WrapsBelowItsText) {
-  Document document;
-  document.say("label", "one two three four five six seven eight");
-  document.say("", "a_word_longer_than_the_thirty_characters_that_there_are x");
-  EXPECT_EQ(render_text(document, 40),
-            "label     one two three four five six\n"
-            "          seven eight\n"
-            "          a_word_longer_than_the_thirty_characters_that_there_are\n"
-            "          x\n");
 }
 
 TEST(Paragraph, IsShortenedToItsLines) {

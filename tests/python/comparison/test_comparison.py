@@ -7,7 +7,6 @@ import re
 import pytest
 import torch
 from given_roofs import profiler, roofs
-from html_texts import Texts
 from torch import nn
 
 import roofprof
@@ -89,33 +88,24 @@ def test_counts_are_exact(report):
 
 
 def test_modules_come_go_and_are_renamed(report):
-    comparison = roofprof.compare(report, made(Net(("first", "other"))))
-    assert [(row.before.path, row.path, row.ambiguous) for row in comparison.renamed] == [("second", "other", False)]
-    assert (comparison.added, comparison.removed) == ((), ())
-    more = roofprof.compare(report, made(Net(("first", "second", "third"))))
-    assert [row.path for row in more.added] == ["third"]
-    fewer = roofprof.compare(more.after, report)
-    assert [row.path for row in fewer.removed] == ["third"]
-    both = roofprof.compare(report, made(Net(("one", "two"))))
-    assert [(row.before.path, row.path, row.ambiguous) for row in both.renamed] == [
-        ("first", "one", True),
-        ("second", "two", True),
-    ]
-    assert "others would match as well" in str(both)
+    def renamed(after):
+        return [(row.before.path, row.path, row.ambiguous) for row in roofprof.compare(report, after).renamed]
 
-
-def test_a_renamed_parent_takes_its_children_along():
-    class Named(nn.Sequential):
-        pass
-
-    first = made(Named(nn.Sequential(nn.Linear(16, 16), nn.ReLU())))
-    renamed = Named()
-    renamed.add_module("body", nn.Sequential(nn.Linear(16, 16), nn.ReLU()))
-    comparison = roofprof.compare(first, made(renamed))
-    assert [(row.before.path, row.path) for row in comparison.renamed] == [
-        ("0", "body"),
-        ("0.0", "body.0"),
-        ("0.1", "body.1"),
+    comparison = roofprof.compare(report, made(Net(("first", "second", "third"))))
+    assert ([row.path for row in comparison.added], comparison.removed) == (["third"], ())
+    assert [row.path for row in roofprof.compare(comparison.after, report).removed] == ["third"]
+    assert renamed(made(Net(("first", "other")))) == [("second", "other", False)]
+    both = made(Net(("one", "two")))
+    assert renamed(both) == [("first", "one", True), ("second", "two", True)]
+    assert "others would match as well" in str(roofprof.compare(report, both))
+    parent, other = nn.Sequential(), nn.Sequential()
+    for name, model in (("stem", parent), ("body", other)):
+        model.add_module(name, nn.Sequential(nn.Linear(16, 16), nn.ReLU()))
+    moved = roofprof.compare(made(parent), made(other)).renamed  # a parent takes its children along
+    assert [(row.before.path, row.path) for row in moved] == [
+        ("stem", "body"),
+        ("stem.0", "body.0"),
+        ("stem.1", "body.1"),
     ]
 
 
@@ -136,16 +126,6 @@ def test_what_differs_has_its_unit(report):
     assert told["roofs"][1] == "fp32 228 GFLOP/s, L2 228 GB/s"
 
 
-def test_a_limit_leaves_out_the_smallest_changes(report):
-    data = report.to_dict()
-    comparison = roofprof.compare(report, roofprof.Report.from_dict(data))
-    lines = comparison.table(limit=1, every=True)
-    changes = [abs(row.figure("time").change or 0) for row in comparison.modules]
-    largest = comparison.modules[changes.index(max(changes))]
-    assert f"{len(comparison.modules) - 1} more modules" in lines
-    assert (largest.path or "(model)") in lines
-
-
 def test_what_else_differs_is_said_first(report):
     data = report.to_dict()
     data["environment"] |= {"torch": "2.11.0", "torch_threads": 64, "device": "another"}
@@ -159,8 +139,6 @@ def test_what_else_differs_is_said_first(report):
     assert "wasted and %roof are not comparable, because" in " ".join(" ".join(lines).split())
     assert comparison.total.figure("wasted_time").ratio is None
     assert comparison.total.figure("time").ratio == 1
-    double = profiler(Net().double(), repeat=2).run(X.double())
-    assert "dtype" in [difference.what for difference in roofprof.compare(report, double).differences]
 
 
 def test_without_repeats_nothing_is_tested(report):
@@ -182,12 +160,10 @@ def test_times_of_a_busy_machine_are_not_tested(report):
     assert comparison.total.reason == "other programs used the processors while b.json was timed"
 
 
-def test_the_json_has_the_same_figures(report, tmp_path):
+def test_the_json_has_the_same_figures(report):
     before, after = timed(report), timed(report, 1.5, "first")
     comparison = roofprof.compare(before, after, names=("a", "b"))
-    read = json.loads(comparison.to_json(tmp_path / "c.json"))
-    assert json.loads((tmp_path / "c.json").read_text()) == read == comparison.to_dict()
-    assert [*read][:2] == ["schema", "schema_version"]
+    read = comparison.to_dict()
     assert (read["schema"], read["schema_version"], read["generator"]) == ("roofprof.comparison", 1, "roofprof compare")
     row = next(row for row in read["modules"] if row["path"] == "first")
     old, new = (next(r for r in side.to_dict()["rows"] if r["path"] == "first") for side in (before, after))
@@ -201,14 +177,6 @@ def test_the_json_has_the_same_figures(report, tmp_path):
     assert "Westfall" in read["test"]["name"]
 
 
-def test_the_page_shows_names_as_text(tmp_path):
-    hostile = "<script>alert(1)</script>&\"'"
-    report = made(Net((hostile, "second")))
-    page = Texts(roofprof.compare(report, report, names=("<b>", "b")).to_html(tmp_path / "c.html"))
-    assert not {"script", "b"} & {tag for tag, _ in page.tags}
-    assert any(hostile in shown for shown in page.texts)
-
-
 def test_the_table_fits_and_says_what_it_leaves_out(report):
     comparison = roofprof.compare(timed(report), timed(report, 1.5, "first"))
     for width in (60, 100, 160):
@@ -216,31 +184,23 @@ def test_the_table_fits_and_says_what_it_leaves_out(report):
     assert "second" not in comparison.table().split("time  ")[0]
     assert "2 more modules without a change are not shown" in comparison.table()
     assert "head" in comparison.table(every=True)
-    assert "more modules are not shown" in comparison.table(limit=1)
+    lines = comparison.table(limit=1, every=True)
+    assert "(model)" in lines and "second" not in lines
+    assert "3 more modules are not shown" in lines
+    again = pickle.loads(pickle.dumps(comparison))
+    assert (str(again), again.to_dict()) == (str(comparison), comparison.to_dict())
 
 
 def test_a_training_step_is_not_a_forward(report):
-    def step(x):
-        model(x).sum().backward()
-
     model = Net()
-    step_of = profiler(model, repeat=1).run_step(step, X)
-    assert "one call, forward and backward" in str(step_of)
+    step_of = profiler(model, repeat=1).run_step(lambda x: model(x).sum().backward(), X)
     said = {difference.what: difference for difference in roofprof.compare(report, step_of).differences}
     assert (said["phases"].before, said["phases"].after) == ("forward", "forward, backward")
-
-
-def test_a_comparison_is_pickled(report):
-    comparison = roofprof.compare(timed(report), timed(report, 1.5, "first"), names=("old", "new"))
-    again = pickle.loads(pickle.dumps(comparison))
-    assert (str(again), again.to_dict()) == (str(comparison), comparison.to_dict())
 
 
 def test_what_is_no_report_is_refused(report):
     with pytest.raises(TypeError, match=r"before is a report, not str: roofprof.Report.from_json\(path\) reads one"):
         roofprof.compare("a.json", report)
-    with pytest.raises(TypeError, match=r"after is a report, not NoneType"):
-        roofprof.compare(report, None)
 
 
 def test_the_command(report, tmp_path, capsys):

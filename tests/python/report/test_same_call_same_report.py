@@ -15,7 +15,7 @@ from torch import nn
 
 import roofprof
 
-COUNTS = 12
+COUNTS = 6
 Call = Callable[..., Any]
 
 
@@ -40,15 +40,6 @@ class Disturbed:
 def conv() -> nn.Module:
     layers = (nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU())
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
-
-
-class OnDict(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts = nn.ModuleDict({name: nn.Linear(64, 64) for name in ("b", "a")})
-
-    def forward(self, given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {name: part(given[name]).relu() * 2 for name, part in self.parts.items()}
 
 
 class OnThreads(nn.Module):
@@ -97,38 +88,30 @@ def numpys(value: torch.Tensor) -> torch.Tensor:
 
 IMAGES, TOKENS = torch.ones(2, 3, 32, 32), torch.ones(2, 16, 64)
 KINDS: dict[str, tuple[Callable[[], Call], Any]] = {
-    "conv": (lambda: conv().eval(), IMAGES),
     "conv in training": (conv, IMAGES),
-    "transformer": (lambda: transformer().eval(), TOKENS),
     "lstm": (lambda: nn.LSTM(64, 32, 2), TOKENS),
     "training step": (training, TOKENS),
     "TorchScript": (lambda: torch.jit.script(conv().eval()), IMAGES),
     "compiled": (lambda: torch.compile(conv().eval(), backend="eager"), IMAGES),
-    "dict": (OnDict, {"a": torch.ones(4, 64), "b": torch.ones(2, 64)}),
     "threads": (OnThreads, torch.ones(8, 64)),
     "sparse": (sparse, torch.ones(64, 32)),
     "numpy": (lambda: numpys, torch.ones(4096)),
 }
-each = pytest.mark.parametrize(("make", "given"), KINDS.values(), ids=KINDS)
 
 
-@each
-def test_counts(make, given):
+@pytest.mark.parametrize(("make", "given"), KINDS.values(), ids=KINDS)
+def test_counts_and_blocks_have_the_same_work_from_the_same_distances(make, given):
     model = make()
-    assert len({roofprof.count(model, given).to_json() for _ in Disturbed()}) == 1
-
-
-@each
-def test_blocks_have_the_same_work_from_the_same_distances(make, given):
-    model = make()
-    model(given)
-    seen = set()
+    for _ in range(3):  # TorchScript optimises what it runs
+        model(given)
+    counts, blocks = set(), set()
     for _ in Disturbed():
+        counts.add(roofprof.count(model, given).to_json())
         with profiler(None) as prof:
-            for _ in range(3):
+            for _ in range(2):
                 model(given)
                 prof.step()
         ops = prof.report().to_dict()["ops"]
         facts = ("op", "calls", "work", "reuse", "crossings")
-        seen.add(json.dumps([{name: op.get(name) for name in facts} for op in ops]))
-    assert len(seen) == 1
+        blocks.add(json.dumps([{name: op.get(name) for name in facts} for op in ops]))
+    assert (len(counts), len(blocks)) == (1, 1)

@@ -75,12 +75,6 @@ class Fakes:
         fields = f"duration_ns={duration_ns} dram_read_bytes={dram_bytes} stream={stream} name={name}"
         self._library.fake_launch_text(fields.encode())
 
-    def copy(self, duration_ns: int, copied: int, stream: int = 0) -> None:
-        """A copy on the device."""
-        on_device = 8  # CUPTI_ACTIVITY_MEMCPY_KIND_DTOD
-        fields = f"kind=1 duration_ns={duration_ns} bytes={copied} copy_kind={on_device} stream={stream}"
-        self._library.fake_launch_text(fields.encode())
-
     def fail(self, function: str, code: int, after: int = 0) -> None:
         """That function fails with that code from now on."""
         self._library.fake_fail(function.encode(), code, after)
@@ -369,54 +363,6 @@ def compiled_kernels() -> dict[str, Any]:
 def scripted() -> dict[str, Any]:
     net = torch.jit.script(nn.Sequential(ScriptedLayer(), nn.ReLU()))
     return facts(profiler(net, counters="off").run(torch.ones(2, 4)))
-
-
-@torch.library.custom_op("simulated::pass_over", mutates_args=())
-def pass_over(x: torch.Tensor, kernel_ns: int, stream: int, copy_ns: int) -> torch.Tensor:
-    """Launches one kernel, and one copy on the device if that takes any time."""
-    fakes().launch("simulated_pass", kernel_ns, stream=stream)
-    if copy_ns:
-        fakes().copy(copy_ns, x.numel() * x.element_size(), stream=stream)
-    return x.clone()
-
-
-class Pass(nn.Module):
-    """One of them."""
-
-    def __init__(self, *launches: int) -> None:
-        super().__init__()
-        self._launches = launches
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.ops.simulated.pass_over(x, *self._launches)
-
-
-# Host time of a launch; the time of a kernel, its stream and the time of a copy, for each of 20 modules.
-PATTERNS: dict[str, tuple[int, list[tuple[int, int, int]]]] = {
-    "gaps": (50_000, [(5_000, 7, 0)] * 20),
-    "a few gaps": (50_000, [(5_000, 7, 0), *[(200_000, 7, 0)] * 19]),
-    "dense": (1_000, [(20_000, 7, 0)] * 20),
-    "copies": (30_000, [(5_000, 7, 8_000)] * 20),
-    "dense copies": (1_000, [(5_000, 7, 8_000)] * 20),
-    "two streams": (10_000, [(15_000, 7 + i % 2, 0) for i in range(20)]),
-    "gaps on two streams": (60_000, [(15_000, 7 + i % 2, 0) for i in range(20)]),
-}
-
-
-def patterns() -> dict[str, Any]:
-    """A report for each, with roofs."""
-    provenance = {"source": "given", "method": "by hand", "date": "", "spread": None}
-    dram = {"level": "DRAM", "bytes_per_second": 1e12, "capacity_bytes": 0, "provenance": provenance}
-    fp32 = {"dtype": "fp32", "operations_per_second": 1e13, "provenance": provenance}
-    roofs = _C.ceilings_from_dict({"device": "simulated", "compute": [fp32], "memory": [dram]})
-    roofprof.op_cost("simulated::pass_over")(lambda x, *_: roofprof.Work(flops=x.numel(), bytes=8 * x.numel()))
-    found = {}
-    for name, (launch_ns, passes) in PATTERNS.items():
-        fakes().set("launch_ns", launch_ns)
-        net = nn.Sequential(*(Pass(*launches) for launches in passes))
-        prof = roofprof.RooflineProfiler(net, warmup=1, repeat=3, device="cuda", ceilings=roofs, counters="off")
-        found[name] = prof.run(torch.ones(100_000)).to_dict()
-    return found
 
 
 class Counted(nn.Module):

