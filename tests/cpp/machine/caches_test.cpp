@@ -54,10 +54,9 @@ TEST_F(FakeSysfs, PrivateCachesCountForEachCpuAndSharedOnesOnce) {
   EXPECT_EQ(caches[2].instances, 1);
   EXPECT_EQ(caches[2].shared_by, 128);
 
-  const CacheCapacity capacity = cache_capacity(caches, count);
-  EXPECT_EQ(capacity.l1d_bytes, count * 48 * 1024);
-  EXPECT_EQ(capacity.l2_bytes, std::int64_t{count} << 20);
-  EXPECT_EQ(capacity.l3_bytes, 32 << 20);
+  EXPECT_EQ(caches[0].capacity_bytes(count), count * 48 * 1024);
+  EXPECT_EQ(caches[1].capacity_bytes(count), std::int64_t{count} << 20);
+  EXPECT_EQ(caches[2].capacity_bytes(count), 32 << 20);
 }
 
 TEST(Host, NumbersAndListsAsTheKernelWritesThem) {

@@ -113,6 +113,30 @@ def test_a_broken_file_is_named_with_its_problem_in_a_sentence(tmp_path, text, p
     assert "\n" not in str(info.value)
 
 
+def test_files_that_cannot_be_written_or_read_are_named(monkeypatch, tmp_path, roofs):
+    with pytest.raises(OSError, match="roofs cannot be written: .*folder.json"):
+        roofs.save(tmp_path / "no" / "folder.json")
+    monkeypatch.setenv("ROOFPROF_CEILINGS", str(tmp_path / "none.json"))
+    with pytest.raises(ValueError, match=r'^ROOFPROF_CEILINGS must name a file of roofs or be "off": cannot read'):
+        roofprof.RooflineProfiler(linear()[0])
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_notes_are_told_once_when_roofs_are_measured(monkeypatch, tmp_path, roofs, capsys, is_new):
+    """What is kept and measured again: tests/cpp/machine/cache_test.cpp."""
+    monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path))
+    assert ceilings.cache_dir() == tmp_path
+    monkeypatch.setattr(_C, "cached_ceilings", lambda *_: (roofs, ["busy"], is_new))
+    monkeypatch.setattr(_C, "measure_ceilings", lambda *_: (roofs, ["busy"]))
+    told = []
+    assert ceilings.for_device() == ceilings.for_device(progress=told.append) == roofs
+    line = "roofs of this machine: busy"
+    assert (told, capsys.readouterr().err) == (([line], line + "\n") if is_new else ([], ""))
+    assert ceilings.for_device_with_notes() == (roofs, ["busy"])
+    assert ceilings.measure("cpu", told.append) == roofs
+    assert told == [line] * (1 + is_new)
+
+
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:99"])
 def test_a_device_that_cannot_be_measured(device):
     with pytest.raises(ValueError, match=f'"{device}"') as info:
