@@ -6,7 +6,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/utsname.h>
 #include <torch/version.h>
@@ -33,6 +32,7 @@
 #include "core/json/members.h"
 #include "machine/common/dispatch_defaults.h"
 #include "machine/cpu/environment.h"
+#include "machine/cpu/host.h"
 #include "machine/cpu/measure_cpu.h"
 #include "machine/gpu/measure_gpu.h"
 #include "machine/known/file.h"
@@ -100,11 +100,6 @@ std::string host_name() {
   return ::uname(&names) == 0 ? std::string(names.nodename) : std::string();
 }
 
-std::int64_t usable_cpus() {
-  cpu_set_t cpus;
-  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 0;
-}
-
 // Everything that measured roofs depend on and that can change without anyone measuring again.
 Environment key_of(const std::string& device, const RoofSource& source) {
   Environment key = {
@@ -116,27 +111,14 @@ Environment key_of(const std::string& device, const RoofSource& source) {
       {"roofprof_schema", kCeilingsSchemaVersion},
   };
   if (device_kind(device) == DeviceKind::cpu) {
-    key.emplace_back("cpus", usable_cpus());
+    key.emplace_back("cpus", static_cast<std::int64_t>(allowed_cpus().size()));
     key.emplace_back("simd", at::get_cpu_capability());
     key.emplace_back("threads", static_cast<std::int64_t>(at::get_num_threads()));
     return key;
   }
-  key.emplace_back("gpu_roofs", std::int64_t{2});  // 1 had no curve: it is measured again
   for (auto& fact : source.gpu_environment(device)) {
     if (std::ranges::find(kGpuFacts, fact.first) != kGpuFacts.end()) key.push_back(std::move(fact));
   }
-  return key;
-}
-
-// Returns the key for comparisons: sorted, and without the part of torch's version behind the plus, "2.15.0+cu132",
-// which Python knows and C++ does not.
-Environment comparable(Environment key) {
-  for (auto& [name, value] : key) {
-    if (auto* text = std::get_if<std::string>(&value); name == "torch" && text != nullptr) {
-      text->resize(std::min(text->find('+'), text->size()));
-    }
-  }
-  std::ranges::sort(key);
   return key;
 }
 
@@ -149,34 +131,14 @@ std::string digest_of(std::string_view text) {
   return digits;
 }
 
-// Returns the beginning of the names of all files with the roofs of that device.
-std::string name_stem(const std::string& device) {
-  std::string stem = "ceilings-" + device;
-  std::ranges::replace_if(stem, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
-  return stem + '-';
-}
-
 fs::path file_for(const std::string& device, const Environment& key) {
   JsonWriter json;
-  write_value(json, comparable(key));
-  std::string name = name_stem(device);
-  if (device_kind(device) == DeviceKind::cpu) name += std::to_string(at::get_num_threads()) + "-threads-";
-  return fs::path(ceilings_cache_folder()) / (name + digest_of(json.take()) + ".json");
-}
-
-// Another file for the same key, as older versions named it.
-std::optional<MeasuredCeilings> kept_elsewhere(const std::string& device, const Environment& key) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(ceilings_cache_folder(), error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(name_stem(device)) || !name.ends_with(".json")) continue;
-    try {
-      CeilingsFile file = read_ceilings_file(entry.path().string());
-      if (comparable(std::move(file.measured_on)) == comparable(key)) return std::move(file.roofs);
-    } catch (const std::runtime_error&) {  // not the file that is looked for
-    }
-  }
-  return std::nullopt;
+  write_value(json, key);
+  std::string name = "ceilings-" + device;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  if (device_kind(device) == DeviceKind::cpu) name += "-" + std::to_string(at::get_num_threads()) + "-threads";
+  return fs::path(ceilings_cache_folder()) / (name + "-" + digest_of(json.take()) + ".json");
 }
 
 // Roofs of a busy machine: for the next reports of this process, which would each take as long to measure them again.
@@ -285,13 +247,9 @@ class LinesOnStderr {
   bool begun_ = false;
 };
 
-std::optional<MeasuredCeilings> kept_roofs(const std::string& device, const Environment& key, const fs::path& path,
-                                           std::vector<std::string>& remarks) {
+std::optional<MeasuredCeilings> kept_roofs(const fs::path& path, std::vector<std::string>& remarks) {
   std::error_code error;
-  if (!fs::exists(path, error)) {
-    if (auto kept = kept_elsewhere(device, key)) return kept;
-    return busy_roofs().find(path.string());
-  }
+  if (!fs::exists(path, error)) return busy_roofs().find(path.string());
   try {
     return read_ceilings_file(path.string()).roofs;
   } catch (const std::runtime_error& problem) {
@@ -320,11 +278,11 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
   const Environment key = key_of(named, source);
   const fs::path path = file_for(named, key);
   std::vector<std::string> remarks;
-  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
+  if (auto known = again ? std::nullopt : kept_roofs(path, remarks)) return {std::move(*known), false};
   const MeasurementLock turn(source);
   // Who had the turn before may have kept them.
   remarks.clear();
-  if (auto known = again ? std::nullopt : kept_roofs(named, key, path, remarks)) return {std::move(*known), false};
+  if (auto known = again ? std::nullopt : kept_roofs(path, remarks)) return {std::move(*known), false};
 
   MeasuredCeilings measured = source.measure(named, progress ? progress : LinesOnStderr(source));
   if (measured.ceilings.busy_share > 0) {

@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,8 +32,7 @@ struct Record {
 using Records = std::vector<Record>;
 using Buffer = std::pair<std::uint8_t*, std::size_t>;
 
-// Held where the real library holds its own: while buffers are asked for, so that a client who holds a lock of his
-// while he calls CUPTI, and takes it when he is asked, is caught by the thread sanitizer.
+// Held while buffers are asked for, as the real library's: the thread sanitizer catches who locks in both orders.
 std::recursive_mutex mutex;
 std::optional<Subscriber> subscriber;
 CUpti_TimestampCallbackFunc timestamp_callback = nullptr;
@@ -45,7 +43,6 @@ CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 Records pending;
 std::size_t dropped = 0;
 long long made = 0;
-Buffer kept{nullptr, 0};
 thread_local std::map<CUpti_ExternalCorrelationKind, std::vector<std::uint64_t>> external_ids;
 
 // The handle that callers hold.
@@ -127,8 +124,7 @@ Record work(const fake::Event& ran) {
     return record_of(copy<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, ran));
   }
   auto record = copy<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2, ran);
-  record.srcDeviceId = launch.device;
-  record.dstDeviceId = launch.to_device;
+  record.srcDeviceId = launch.device;  // to device 0
   return record_of(record);
 }
 
@@ -153,8 +149,6 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
 
 // ---- buffers
 
-CUcontext context_of_buffers() { return reinterpret_cast<CUcontext>(fake_get("activity_context")); }
-
 Buffer asked() {
   Buffer buffer{nullptr, 0};
   std::size_t most = 1;
@@ -177,21 +171,14 @@ std::size_t fill(Buffer buffer, const Records& records, std::size_t next) {
     const char* name = records[next].name.c_str();
     std::memcpy(at + offsetof(CUpti_ActivityKernel9, name), &name, sizeof(name));
   }
-  if (fake_get("activity_broken") != 0 && used + 8 <= size) {
-    std::fill_n(buffer.first + used, 8, 0xff);
-    used += 8;
-  }
-  complete(context_of_buffers(), 0, buffer.first, buffer.second, used);
+  complete(nullptr, 0, buffer.first, buffer.second, used);
   return next - first;
 }
 
-void deliver_here(Records records) {
-  if (fake_get("activity_reversed") != 0) std::ranges::reverse(records);
+void deliver(const Records& records) {
   for (std::size_t next = 0; next < records.size();) {
     std::unique_lock lock(mutex);
-    Buffer buffer = std::exchange(kept, {nullptr, 0});
-    if (buffer.first == nullptr) buffer = asked();
-    if (fake_get("activity_keeps") != 0) kept = asked();
+    const Buffer buffer = asked();
     lock.unlock();
     std::size_t written = 0;
     if (buffer.first != nullptr) {
@@ -201,23 +188,6 @@ void deliver_here(Records records) {
     lock.lock();
     dropped += written == 0 ? 1 : 0;
     next += std::max<std::size_t>(written, 1);
-  }
-}
-
-void deliver(Records records) {
-  if (fake_get("activity_thread") == 0) return deliver_here(std::move(records));
-  std::thread(deliver_here, std::move(records)).join();
-}
-
-// Each with a kernel of now and one of long ago.
-void deliver_foreign() {
-  for (long long i = fake_get("foreign_buffers"); i > 0; --i) {
-    std::vector<std::uint8_t> memory(4096);
-    fake::Event ran{.correlation = 0xfffffff0U, .start_ns = fake_now(), .end_ns = fake_now()};
-    ran.launched.name = "of_another_client";
-    fake::Event long_ago = ran;
-    long_ago.start_ns = long_ago.end_ns = 5;
-    fill({memory.data(), memory.size()}, {work(ran), work(long_ago)}, 0);
   }
 }
 
@@ -282,13 +252,13 @@ void launched(const fake::Event& ran) {
       every != 0 && ++made % every == 0 ? void(++dropped) : pending.push_back(std::move(record));
     }
     const auto room = static_cast<std::size_t>(fake_get("activity_room"));
-    if (room == 0 || fake_get("activity_reversed") != 0) return;
+    if (room == 0) return;
     std::size_t bytes = 0;
     for (const Record& of : pending) bytes += of.bytes.size();
     if (bytes < room) return;
     full = std::exchange(pending, {});
   }
-  deliver(std::move(full));
+  deliver(full);
 }
 
 // The callbacks that the real library makes while a graph is captured or instantiated. A node's handle is its number.
@@ -301,16 +271,11 @@ void node_made(unsigned long long node, unsigned long long original) {
     data.resourceDescriptor = &graph;
     tell_subscriber(CUPTI_CB_DOMAIN_RESOURCE, callback, &data);
   };
-  const long long created = original == 0 ? 1 : fake_get("clones_are_created");
-  if (created == 1) tell(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
-  if (original != 0) tell(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
-  if (created == 2) tell(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+  tell(original == 0 ? CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED : CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 }
 
 void reset() {
   const std::lock_guard lock(mutex);
-  if (kept.first != nullptr) complete(nullptr, 0, kept.first, kept.second, 0);
-  kept = {nullptr, 0};
   timestamp_callback = nullptr;
   subscriber.reset();
   enabled.clear();
@@ -355,8 +320,8 @@ CUptiResult skip(bool driver, CUpti_CallbackId call, std::uint8_t enable) {
 
 extern "C" {
 
-CUPTI(cuptiGetVersion, (std::uint32_t* version), { *version = static_cast<std::uint32_t>(fake_get("cupti_version")); })
-CUPTI(cuptiGetTimestamp, (std::uint64_t* timestamp), { *timestamp = by_clock_of_records(fake_now()); })
+CUPTI(cuptiGetVersion, (std::uint32_t * version), { *version = static_cast<std::uint32_t>(fake_get("cupti_version")); })
+CUPTI(cuptiGetTimestamp, (std::uint64_t * timestamp), { *timestamp = by_clock_of_records(fake_now()); })
 // As documented, it cannot be undone.
 CUPTI(cuptiActivityRegisterTimestampCallback, (CUpti_TimestampCallbackFunc callback), {
   if (callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -410,13 +375,10 @@ CUPTI(cuptiActivityEnableDriverApi, (CUpti_CallbackId call, std::uint8_t enable)
 
 CUptiResult cuptiActivityFlushAll(std::uint32_t) {
   FAKE(CUptiResult, cuptiActivityFlushAll);
-  Records all;
-  {
-    const std::lock_guard lock(mutex);
-    all = std::exchange(pending, {});
-  }
-  if (!all.empty()) deliver(std::move(all));
-  deliver_foreign();
+  std::unique_lock lock(mutex);
+  const Records all = std::exchange(pending, {});
+  lock.unlock();
+  deliver(all);
   return CUPTI_SUCCESS;
 }
 
@@ -430,8 +392,8 @@ CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_b
   return CUPTI_SUCCESS;
 }
 
-CUPTI(cuptiActivityGetNumDroppedRecords, (CUcontext context, std::uint32_t, std::size_t* number),
-      { *number = context == context_of_buffers() ? std::exchange(dropped, 0) : 0; })
+CUPTI(cuptiActivityGetNumDroppedRecords, (CUcontext, std::uint32_t, std::size_t* number),
+      { *number = std::exchange(dropped, 0); })
 CUPTI(cuptiActivityPushExternalCorrelationId, (CUpti_ExternalCorrelationKind kind, std::uint64_t id),
       { external_ids[kind].push_back(id); })
 CUPTI(cuptiActivityPopExternalCorrelationId, (CUpti_ExternalCorrelationKind kind, std::uint64_t* last), {

@@ -32,7 +32,6 @@ using Counts = std::map<std::string, double, std::less<>>;
 struct Range {
   std::string name;
   std::uint64_t passes = 0;  // in which there was such a range
-  int kernels = 0;
   Counts counts;
 };
 
@@ -129,7 +128,6 @@ void add(const fake::Event& ran, Range& range) {
                          {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", launch.flops / 2},
                          {"sm__ops_path_tensor_src_bf16_dst_fp32.sum", static_cast<double>(fake_get("tensor_flops"))}};
   for (const auto& [metric, value] : counts) range.counts[metric] += value;
-  ++range.kernels;
 }
 
 void on_event(const fake::Event& event) {
@@ -141,7 +139,7 @@ void on_event(const fake::Event& event) {
     if (object->open) add(event, *object->open);
   } else if (object->open || fake_get("auto_range_needs_push") == 0) {
     Range range;
-    range.name = fake_get_text("range_prefix") + std::to_string(object->ranges_in_pass);
+    range.name = std::to_string(object->ranges_in_pass);
     add(event, range);
     keep(std::move(range));
   }
@@ -174,11 +172,6 @@ extern "C" {
 
 // ---- the host half
 
-PROFILER(cuptiProfilerHostGetSupportedChips, CUpti_Profiler_Host_GetSupportedChips_Params, 32, {
-  static const char* chip = "GH100";
-  params->numChips = 1;
-  params->ppChipNames = &chip;
-})
 PROFILER(cuptiProfilerHostInitialize, CUpti_Profiler_Host_Initialize_Params, 48, {
   REQUIRE(std::string_view(params->pChipName) == "GH100", INVALID_CHIP_NAME);
   params->pHostObject = new CUpti_Profiler_Host_Object;
@@ -234,18 +227,11 @@ PROFILER(cuptiProfilerDeInitialize, CUpti_Profiler_DeInitialize_Params, 16, {
 PROFILER(cuptiProfilerDeviceSupported, CUpti_Profiler_DeviceSupported_Params, 52, {
   REQUIRE(params->api == CUPTI_PROFILER_RANGE_PROFILING, INVALID_PARAMETER);
   REQUIRE(params->cuDevice < fake_get("devices"), INVALID_DEVICE);
-  const auto level_without = [](const char* flag) {
-    return std::string_view(fake_get_text("not_supported")) == flag ? CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED
-                                                                    : CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
-  };
-  params->architecture = level_without("architecture");
-  params->sli = level_without("sli");
-  params->vGpu = level_without("vgpu");
-  params->confidentialCompute = level_without("confidential_compute");
-  params->cmp = level_without("cmp");
-  params->wsl = level_without("wsl");
-  const bool supported = std::string_view(fake_get_text("not_supported")) == "nothing";
-  params->isSupported = supported ? CUPTI_PROFILER_CONFIGURATION_SUPPORTED : CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED;
+  params->architecture = params->sli = params->vGpu = params->confidentialCompute = params->cmp =
+      CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  params->wsl =
+      fake_get("wsl") != 0 ? CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED : CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  params->isSupported = params->wsl;
 })
 PROFILER(cuptiDeviceGetChipName, CUpti_Device_GetChipName_Params, 32, { params->pChipName = fake_get_text("chip"); })
 PROFILER(cuptiProfilerGetCounterAvailability, CUpti_Profiler_GetCounterAvailability_Params, 40, {
@@ -284,7 +270,7 @@ PROFILER_OF(cuptiRangeProfilerSetConfig, CUpti_RangeProfiler_SetConfig_Params, 9
   REQUIRE(params->targetNestingLevel <= 1 && (kernels || params->targetNestingLevel == 1), INVALID_PARAMETER);
   REQUIRE(params->maxRangesPerPass == object->rooms && params->passIndex == 0, INVALID_PARAMETER);
   const auto most = static_cast<std::size_t>(fake_get("most_ranges"));
-  if (most != 0 && object->rooms > most) return static_cast<CUptiResult>(fake_get("most_ranges_error"));
+  REQUIRE(most == 0 || object->rooms <= most, INVALID_OPERATION);
   std::memcpy(&object->passes, params->pConfig, sizeof object->passes);
   object->kernels = kernels;
   object->pushes = params->targetNestingLevel == 1;
@@ -299,7 +285,7 @@ PROFILER_OF(cuptiRangeProfilerStart, CUpti_RangeProfiler_Start_Params, 24, {
 PROFILER_OF(cuptiRangeProfilerStop, CUpti_RangeProfiler_Stop_Params, 41, {
   REQUIRE(is(Step::started) && !object->open, INVALID_OPERATION);
   const bool all = ++object->pass == object->passes || object->kernels;
-  object->step = all && fake_get("endless_passes") == 0 ? Step::submitted : Step::stopped;
+  object->step = all ? Step::submitted : Step::stopped;
   params->isAllPassSubmitted = is(Step::submitted) ? 1 : 0;
 })
 PROFILER_OF(cuptiRangeProfilerPushRange, CUpti_RangeProfiler_PushRange_Params, 32, {
@@ -311,7 +297,7 @@ PROFILER_OF(cuptiRangeProfilerPushRange, CUpti_RangeProfiler_PushRange_Params, 3
 PROFILER_OF(cuptiRangeProfilerPopRange, CUpti_RangeProfiler_PopRange_Params, 24, {
   REQUIRE(object->open, INVALID_OPERATION);
   const auto range = std::move(object->open);
-  if (!object->kernels && (range->kernels > 0 || fake_get("empty_ranges") != 0)) keep(*range);
+  if (!object->kernels) keep(*range);
 })
 PROFILER_OF(cuptiRangeProfilerDecodeData, CUpti_RangeProfiler_DecodeData_Params, 32, {
   REQUIRE(is(Step::submitted), INVALID_OPERATION);

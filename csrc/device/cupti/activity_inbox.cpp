@@ -131,23 +131,24 @@ void ActivityInbox::take_back(CUcontext context, std::uint32_t stream, std::uint
       received_.foreign += own_bytes == 0 ? 1 : 0;
     }
   }
-  if (api != nullptr) read(*api, {context, stream, buffer, valid_bytes, own_bytes == 0});
+  if (api != nullptr) read(*api, context, stream, buffer, valid_bytes, own_bytes == 0);
   const std::lock_guard lock(mutex_);
   if (own_bytes != 0) recycle(buffer, own_bytes);
   if (api != nullptr && --reading_ == 0) read_.notify_all();
 }
 
-void ActivityInbox::read(const Api& api, const Returned& returned) {
+void ActivityInbox::read(const Api& api, CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
+                         std::size_t valid_bytes, bool foreign) {
   try {
     ParsedBuffer parsed;
-    if (returned.valid_bytes > 0) parsed = parse_records(api, returned.buffer, returned.valid_bytes);
+    if (valid_bytes > 0) parsed = parse_records(api, buffer, valid_bytes);
     // Libraries of today have one queue, without a context, which is asked when a trace ends.
     std::size_t dropped = 0;
-    if (returned.context != nullptr) api.cuptiActivityGetNumDroppedRecords(returned.context, returned.stream, &dropped);
+    if (context != nullptr) api.cuptiActivityGetNumDroppedRecords(context, stream, &dropped);
     const std::lock_guard lock(mutex_);
     if (!open_) return;
     received_.dropped += static_cast<std::int64_t>(dropped);
-    add(std::move(parsed), returned.foreign);
+    add(std::move(parsed), foreign);
   } catch (const std::exception&) {  // no memory: nothing else is thrown here
     const std::lock_guard lock(mutex_);
     ++received_.unread;

@@ -73,14 +73,8 @@ class ActivityInbox {
                                    std::size_t valid_bytes);
   std::pair<std::uint8_t*, std::size_t> hand_out();  // null and 0: no memory
   void take_back(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes);
-  struct Returned {
-    CUcontext context;
-    std::uint32_t stream;
-    std::uint8_t* buffer;
-    std::size_t valid_bytes;
-    bool foreign;
-  };
-  void read(const Api& api, const Returned& returned);
+  void read(const Api& api, CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes,
+            bool foreign);
   // The caller of these holds the lock:
   void add(ParsedBuffer&& parsed, bool foreign);
   std::uint32_t index_of(const std::string& name);

@@ -316,8 +316,6 @@ void RangeCounting::count_the_rest(const Configuration& configuration, std::size
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
 int device_for(const CounterRequest& request, const cuda::Driver& driver) {
   if (request.device) return *request.device;
   if (const auto current = cuda::current_device(driver)) return *current;
@@ -379,7 +377,7 @@ void add_columns(MetricGroup& group, bool first, std::size_t columns, const Rang
     return;
   }
   for (const auto& [range, values] : counted) {
-    std::vector<double>& row = table.try_emplace(range, columns, kUnknown).first->second;
+    std::vector<double>& row = table.try_emplace(range, columns, kNoValue).first->second;
     std::ranges::copy(values, row.begin() + static_cast<std::ptrdiff_t>(group.first_column));
   }
 }

@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 
@@ -212,37 +214,14 @@ std::optional<int> current_device(const Driver& driver) {
 }
 
 std::optional<int> fp32_lanes_per_sm(int compute_major, int compute_minor) {
-  switch (compute_major * 10 + compute_minor) {
-    case 30:
-    case 32:
-    case 35:
-    case 37:
-      return 192;
-    case 50:
-    case 52:
-    case 53:
-    case 61:
-    case 62:
-    case 86:
-    case 87:
-    case 88:
-    case 89:
-    case 90:
-    case 100:
-    case 103:
-    case 110:
-    case 120:
-    case 121:
-      return 128;
-    case 60:
-    case 70:
-    case 72:
-    case 75:
-    case 80:
-      return 64;
-    default:
-      return std::nullopt;
-  }
+  const int architecture = compute_major * 10 + compute_minor;
+  const auto is_one_of = [&](std::initializer_list<int> known) {
+    return std::ranges::find(known, architecture) != known.end();
+  };
+  if (is_one_of({30, 32, 35, 37})) return 192;
+  if (is_one_of({50, 52, 53, 61, 62, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121})) return 128;
+  if (is_one_of({60, 70, 72, 75, 80})) return 64;
+  return std::nullopt;
 }
 
 std::optional<double> cuda_core_fp32_peak(std::int64_t sm_count, std::int64_t clock_hz, int compute_major,

@@ -30,7 +30,4 @@ class BandwidthSweep {
 // 16 KiB and on, each the square root of two times the one before.
 std::vector<std::int64_t> working_sets_up_to(std::int64_t largest_bytes);
 
-// Returns whether the loops were compiled with optimisation; without it the figures are too low to be roofs.
-bool bandwidth_loops_are_optimised();
-
 }  // namespace roofprof

@@ -289,14 +289,4 @@ std::vector<CacheLevel> cpu_caches(const std::filesystem::path& sysfs_cpu) {
   return caches;
 }
 
-CacheCapacity cache_capacity(const std::vector<CacheLevel>& caches, int threads) {
-  CacheCapacity capacity;
-  for (const auto& cache : caches) {
-    if (cache.level == 1) capacity.l1d_bytes = cache.capacity_bytes(threads);
-    if (cache.level == 2) capacity.l2_bytes = cache.capacity_bytes(threads);
-    if (cache.level == 3) capacity.l3_bytes = cache.capacity_bytes(threads);
-  }
-  return capacity;
-}
-
 }  // namespace roofprof

@@ -68,12 +68,4 @@ struct CacheLevel {
 // nor sysconf knows is left out. `sysfs_cpu` is where the kernel describes CPUs.
 std::vector<CacheLevel> cpu_caches(const std::filesystem::path& sysfs_cpu = "/sys/devices/system/cpu");
 
-// The bytes that a number of threads can use of each level; 0 where the level is missing.
-struct CacheCapacity {
-  std::int64_t l1d_bytes = 0;
-  std::int64_t l2_bytes = 0;
-  std::int64_t l3_bytes = 0;
-};
-CacheCapacity cache_capacity(const std::vector<CacheLevel>& caches, int threads);
-
 }  // namespace roofprof

@@ -27,10 +27,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 std::vector<StatedCache> stated_caches(int threads) {
-  const CacheCapacity capacity = cache_capacity(cpu_caches(), threads);
   std::vector<StatedCache> stated;
-  for (const auto& cache : {StatedCache{"L1", capacity.l1d_bytes}, StatedCache{"L2", capacity.l2_bytes},
-                            StatedCache{"L3", capacity.l3_bytes}}) {
+  for (const CacheLevel& level : cpu_caches()) {
+    const StatedCache cache{level.name(), level.capacity_bytes(threads)};
     // A cache that is not larger than the one below it (virtual machines state such caches) holds nothing more.
     if (cache.capacity_bytes > (stated.empty() ? 0 : stated.back().capacity_bytes)) stated.push_back(cache);
   }
@@ -208,9 +207,9 @@ MeasuredCeilings measure_cpu(const std::function<void(std::string_view)>& progre
   add_compute(rounds.kept, compute, date, result.ceilings);
   if (sweep) add_memory(rounds.kept, stated, date, result.ceilings);
   result.ceilings.busy_share = std::max(busy_share, rounds.busy_share);
-  if (!bandwidth_loops_are_optimised()) {
-    result.notes.emplace_back("roofprof was built without optimisation: its bandwidths are too low to be roofs");
-  }
+#ifndef __OPTIMIZE__
+  result.notes.emplace_back("roofprof was built without optimisation: its bandwidths are too low to be roofs");
+#endif
   note_reduced_precision(result.notes);
   note_unsteady(result.ceilings, result.notes);
   return result;

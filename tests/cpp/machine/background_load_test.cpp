@@ -46,8 +46,6 @@ TEST(BackgroundLoad, UseWhatThisProcessDoesNot) {
   EXPECT_EQ(share({.busy_seconds = 1.01, .own_seconds = 0, .wall_seconds = 1, .cpus = 1}), 1);
 }
 
-TEST(BackgroundLoad, AShortTimeTellsNothing) { EXPECT_FALSE(BackgroundLoad().share()); }
-
 TEST(MeasuringBackgroundLoad, AnotherProcessIsSeen) {
   if (!busy_seconds(allowed_cpus())) GTEST_SKIP() << "this system does not tell what its processors do";
   const pid_t child = fork();

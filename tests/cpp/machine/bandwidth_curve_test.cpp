@@ -92,26 +92,6 @@ TEST(BandwidthCurve, ACacheWithoutAStepOfItsOwnIsNoLevel) {
   expect_levels(levels, {"L1", "L3", "DRAM"});
 }
 
-TEST(BandwidthCurve, WithoutStatedCachesTheNamesCount) {
-  const auto levels = plateaus(machine({{64 * kKiB, 500e9}, {32 * kMiB, 200e9}}, 40e9), {});
-  expect_levels(levels, {"L1", "L2", "DRAM"});
-}
-
-TEST(BandwidthCurve, MoreStepsThanCachesLeaveTheDeepest) {
-  const auto levels =
-      plateaus(machine({{64 * kKiB, 800e9}, {512 * kKiB, 600e9}, {4 * kMiB, 300e9}, {32 * kMiB, 150e9}}, 30e9),
-               {{"L1", 64 * kKiB}, {"L2", 4 * kMiB}, {"L3", 32 * kMiB}});
-  expect_levels(levels, {"L1", "L2", "L3", "DRAM"});
-  expect_capacity(levels[1], 4 * kMiB);
-}
-
-TEST(BandwidthCurve, AFlatCurveIsDram) {
-  const auto levels = plateaus(machine({}, 20e9), kStated);
-  expect_levels(levels, {"DRAM"});
-  EXPECT_DOUBLE_EQ(levels[0].bytes_per_second, 20e9);
-  EXPECT_TRUE(plateaus({}, kStated).empty());
-}
-
 // Whatever disturbs a measurement makes it slower; five rounds leave the best of each.
 TEST(BandwidthCurve, NoiseMovesNoLevel) {
   const auto quiet = machine({{64 * kKiB, 800e9}, {2 * kMiB, 400e9}, {32 * kMiB, 150e9}}, 30e9);

@@ -53,7 +53,8 @@ class CeilingsCache : public ::testing::Test {
   }
 
   CachedCeilings cached(const std::string& device = "cpu", bool again = false) {
-    return cached_ceilings(device, [this](std::string_view line) { lines_.emplace_back(line); }, again, source_);
+    return cached_ceilings(
+        device, [this](std::string_view line) { lines_.emplace_back(line); }, again, source_);
   }
   std::vector<fs::path> files() const { return {fs::directory_iterator(folder_), fs::directory_iterator()}; }
 
@@ -102,8 +103,13 @@ TEST_F(CeilingsCache, OneMeasuresWhileTheOthersWait) {
   std::vector<std::thread> ranks;
   std::atomic<int> fresh{0};
   for (int rank = 0; rank < 4; ++rank) {
-    ranks.emplace_back(
-        [&] { fresh += cached_ceilings("cpu", [](std::string_view) {}, false, source_).is_new ? 1 : 0; });
+    ranks.emplace_back([&] {
+      fresh += cached_ceilings(
+                   "cpu", [](std::string_view) {}, false, source_)
+                       .is_new
+                   ? 1
+                   : 0;
+    });
   }
   for (auto& rank : ranks) rank.join();
   EXPECT_EQ(measured, 1);
@@ -136,16 +142,6 @@ TEST_F(CeilingsCache, NobodyWaitsForOneThatDoesNotGoOn) {
   EXPECT_TRUE(cached().is_new);
 }
 
-TEST_F(CeilingsCache, TheWaitCanBeEnded) {
-  const ATurnOfSomebody turn(folder_);
-  int asked = 0;
-  source_.while_waiting = [&] {
-    if (++asked == 3) throw std::runtime_error("an interrupt");
-  };
-  EXPECT_THROW(cached(), std::runtime_error);
-  EXPECT_TRUE(measured_.empty());
-}
-
 TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {
   static std::chrono::steady_clock::time_point now;
   source_.now = [] { return now; };
@@ -170,15 +166,6 @@ TEST_F(CeilingsCache, TellsStderrOnceAMeasurementTakesLong) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(CeilingsCache, MeasuresAgainForAnotherNumberOfThreads) {
-  cached();
-  const int before = at::get_num_threads();
-  at::set_num_threads(before + 1);
-  cached();
-  at::set_num_threads(before);
-  EXPECT_EQ(measured_.size(), 2U);
-}
-
 TEST_F(CeilingsCache, ABrokenFileIsMeasuredAgainWithANote) {
   cached();
   const std::string path = files().at(0).string();
@@ -198,7 +185,6 @@ TEST_F(CeilingsCache, APipeInTheFolderIsPassedOverWithANote) {
   const fs::path file = files().at(0);
   fs::remove(file);
   ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
-  ASSERT_EQ(::mkfifo((folder_ / "ceilings-cpu-other.json").c_str(), 0600), 0);
   const CachedCeilings again = cached();
   EXPECT_TRUE(again.is_new);
   EXPECT_EQ(again.roofs.ceilings, some_roofs());
@@ -234,26 +220,6 @@ TEST_F(CeilingsCache, RoofsOfABusyMachineStayInThisProcess) {
   EXPECT_TRUE(cached("cpu", true).is_new);
   EXPECT_EQ(cached().roofs.ceilings.busy_share, 0);
   EXPECT_EQ(files().size(), 1U);
-}
-
-// Named by another hash, with torch's version as Python has it.
-TEST_F(CeilingsCache, FilesOfOlderVersionsAreRead) {
-  cached();
-  const fs::path path = files().at(0);
-  CeilingsFile file = read_ceilings_file(path.string());
-  EXPECT_FALSE(file.measured_on.empty());
-  std::ranges::reverse(file.measured_on);
-  for (auto& [name, value] : file.measured_on) {
-    if (name == "torch") value = std::get<std::string>(value) + "+cu132";
-  }
-  const std::string threads = std::to_string(at::get_num_threads());
-  write_ceilings_file(file, (folder_ / ("ceilings-cpu-" + threads + "-threads-0123456789ab.json")).string());
-  fs::remove(path);
-  EXPECT_FALSE(cached().is_new);
-  EXPECT_EQ(measured_.size(), 1U);
-  file.measured_on.front().second = "another machine";
-  write_ceilings_file(file, (folder_ / ("ceilings-cpu-" + threads + "-threads-0123456789ab.json")).string());
-  EXPECT_TRUE(cached().is_new);
 }
 
 TEST_F(CeilingsCache, RoofsOfAGpuAreKeptForEachGpuAndForWhatHoldsItDown) {
@@ -295,16 +261,6 @@ TEST_F(CeilingsCache, TheFolderFollowsXdg) {
   EXPECT_EQ(ceilings_cache_folder(), "/home/someone/.cache/roofprof");
   setenv("HOME", home.c_str(), 1);
   if (!xdg.empty()) setenv("XDG_CACHE_HOME", xdg.c_str(), 1);
-}
-
-TEST_F(CeilingsCache, FilesSavedAreLoaded) {
-  fs::create_directories(folder_);
-  const std::string path = (folder_ / "roofs.json").string();
-  some_roofs().save(path);
-  EXPECT_EQ(Ceilings::load(path), some_roofs());
-  EXPECT_EQ(files().size(), 1U);
-  EXPECT_THROW(some_roofs().save((folder_ / "no" / "folder.json").string()), std::runtime_error);
-  EXPECT_THROW(static_cast<void>(Ceilings::load((folder_ / "missing.json").string())), std::runtime_error);
 }
 
 }  // namespace

@@ -59,17 +59,6 @@ TEST(MeasuringComputeTrials, EveryDtypeHasARateOrAReason) {
   }
 }
 
-TEST(ComputeTrials, ASlowDtypeIsLeftOut) {
-  const DispatchDefaults defaults;
-  EXPECT_NE(ComputeTrials(DType::fp32, kLargest, /*sane_rate=*/1e18).left_out(), "");
-}
-
-TEST(ComputeTrials, NothingIsTriedBeyondTheMemoryThatMayBeTaken) {
-  const DispatchDefaults defaults;
-  EXPECT_EQ(ComputeTrials(DType::fp32, /*largest_bytes=*/1000).left_out(), "there is not enough memory");
-  EXPECT_NE(ComputeTrials(DType::fp32, 3 * 128 * 128 * 4).method(1).find("128x128x128"), std::string::npos);
-}
-
 TEST(ComputeTrials, LeavesRandomNumbersModesAndObserversAlone) {
   const auto& generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor before = generator.get_state();

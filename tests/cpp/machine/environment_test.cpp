@@ -93,21 +93,5 @@ TEST_F(RankOfTheEnvironment, SaysWhatIsWrong) {
   }
 }
 
-TEST(CpuEnvironment, KeysArePlainAndUniqueAndFiguresPositive) {
-  std::set<std::string> seen;
-  for (const auto& [key, value] : cpu_environment()) {
-    EXPECT_TRUE(seen.insert(key).second) << key;
-    EXPECT_TRUE(std::ranges::all_of(key, [](unsigned char c) {
-      return std::islower(c) || std::isdigit(c) || c == '_';
-    })) << key;
-    if (const auto* number = std::get_if<std::int64_t>(&value)) {
-      EXPECT_GT(*number, 0) << key;
-    }
-    if (const auto* number = std::get_if<double>(&value)) {
-      EXPECT_GT(*number, 0) << key;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace roofprof

@@ -65,11 +65,6 @@ class Fp32ProductsTest : public ::testing::Test {
   }
 };
 
-TEST_F(Fp32ProductsTest, PutsBackTorchsDefault) {
-  expect_put_back();
-  EXPECT_EQ(at::globalContext().float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
-}
-
 TEST_F(Fp32ProductsTest, PutsBackTheOldFlags) {
   for (const std::string precision : {"highest", "high", "medium"}) {
     at::globalContext().setFloat32MatmulPrecision(precision);
@@ -95,28 +90,6 @@ TEST_F(Fp32ProductsTest, PutsBackWhatIsInheritedAsInherited) {
     expect_put_back();
     context.setFloat32Precision(Float32Backend::CUDA, Float32Op::ALL, Float32Precision::NONE);
   }
-}
-
-// torch refuses to tell its old flag in this state; what was set must survive all the same.
-TEST_F(Fp32ProductsTest, PutsBackAMixOfOldAndNew) {
-  auto& context = at::globalContext();
-  context.setFloat32MatmulPrecision("highest");
-  context.setFloat32Precision(Float32Backend::CUDA, Float32Op::MATMUL, Float32Precision::TF32);
-  EXPECT_ANY_THROW(context.float32MatmulPrecision());
-  expect_put_back();
-  EXPECT_ANY_THROW(context.float32MatmulPrecision());
-}
-
-TEST(AnyAlgorithm, LastsAsLongAsItLives) {
-  auto& context = at::globalContext();
-  context.setDeterministicAlgorithms(true, true);
-  {
-    const AnyAlgorithm any;
-    EXPECT_FALSE(context.deterministicAlgorithms());
-  }
-  EXPECT_TRUE(context.deterministicAlgorithms());
-  EXPECT_TRUE(context.deterministicAlgorithmsWarnOnly());
-  context.setDeterministicAlgorithms(false, false);
 }
 
 }  // namespace

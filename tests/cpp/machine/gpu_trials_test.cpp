@@ -56,13 +56,6 @@ TEST(Contractions, RunInEachDtypeThatTheCpuHas) {
   EXPECT_THROW(product(DType::boolean, {2, 2, 2}, kCpu, generator), c10::Error);
 }
 
-TEST(Contractions, LeaveTheProgramsRandomNumbersAlone) {
-  const at::Tensor before = at::detail::getDefaultCPUGenerator().get_state();
-  at::Generator generator = own_generator(kCpu);
-  product(DType::fp32, {16, 16, 16}, kCpu, generator).run();
-  EXPECT_TRUE(before.equal(at::detail::getDefaultCPUGenerator().get_state()));
-}
-
 TEST(Transfers, BytesAreThoseThatAProgramAsksFor) {
   const std::vector<Trial> trials = dram_trials(4096, kCpu);
   EXPECT_EQ(work_of(trials, "copy"), 2 * 4096);
@@ -82,34 +75,6 @@ TEST(Transfers, TheCacheIsReadInManyRowsAndCopiedManyTimes) {
   EXPECT_EQ(work_of(trials, "write"), 64.0 * kSet);
   EXPECT_EQ(work_of(trials, "update"), 64 * 2.0 * kSet);
   for (const Trial& trial : trials) EXPECT_NO_THROW(trial.run()) << trial.name;
-}
-
-// 50 MiB of L2: 12.5 MiB to 100 MiB are eight times, six times the square root of two.
-TEST(Transfers, WorkingSetsReachTwiceTheCache) {
-  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  const auto sets = curve_working_sets(50 * kMiB);
-  ASSERT_EQ(sets.size(), 7u);
-  EXPECT_EQ(sets.front(), 25 * kMiB / 2);
-  EXPECT_EQ(sets[2], 25 * kMiB);
-  EXPECT_EQ(sets.back(), 100 * kMiB);
-  const auto small = curve_working_sets(kMiB);
-  EXPECT_EQ(small.front(), kMiB / 4);
-  EXPECT_EQ(small.back(), 2 * kMiB);
-}
-
-TEST(Transfers, APointHasTheRateOfEachMix) {
-  const auto point = bandwidth_point(
-      4096, {{"write", 5, 0.1, 7}, {"read", 4, 0.3, 7}, {"copy", 3, 0.2, 7}, {"update", 2, 0, 7}, {"triad", 1, 0, 7}});
-  EXPECT_EQ(point, (BandwidthPoint{4096, 4, 1, 3, 5, 2, 0.3}));
-}
-
-TEST(Transfers, TheLinkMovesEachByteOnce) {
-  const std::vector<Trial> trials = link_trials(1000, kCpu);
-  ASSERT_EQ(trials.size(), 2u);  // nothing is pinned where there is no device
-  for (const Trial& trial : trials) {
-    EXPECT_EQ(trial.work, 1000);
-    EXPECT_NO_THROW(trial.run()) << trial.name;
-  }
 }
 
 // A machine on which each call takes a known time.
@@ -138,17 +103,6 @@ TEST(Rates, AreWorkPerSecond) {
   EXPECT_EQ(machine.calls, 2 + 7 * 10);  // warm-up, one to see how long it takes, then a seventh of the budget each
 }
 
-TEST(Rates, TheSpreadIsThatOfTheRepeats) {
-  int repeat = 0;
-  const Timer timer = [&](int times, const std::function<void()>&) {
-    ++repeat;
-    return times * (repeat == 5 ? 0.002 : 0.001);
-  };
-  const Rate rate = measured_rate({"read", 8, [] {}}, timer, Seconds(0.007));
-  EXPECT_DOUBLE_EQ(rate.per_second, 8000);
-  EXPECT_DOUBLE_EQ(rate.spread, 0.5);
-}
-
 TEST(Rates, TheBestIsFirst) {
   Machine machine;
   const auto rates =
@@ -162,17 +116,6 @@ TEST(Rates, TheBestIsFirst) {
   EXPECT_EQ(roof.provenance.source, "measured");
   EXPECT_EQ(roof.provenance.method.find("fast over arrays of 1 GiB, best of 7 (middling "), 0u)
       << roof.provenance.method;
-}
-
-TEST(Rates, TheClockOfTheCpuTimesRealCalls) {
-  const Timer timer = timer_of(kCpu);
-  volatile double sink = 0;
-  const auto work = [&] {
-    for (int i = 0; i < 1000; ++i) sink = sink + 1;
-  };
-  const double one = timer(1, work);
-  EXPECT_GT(one, 0);
-  EXPECT_GT(timer(1000, work), one);
 }
 
 TEST(Memory, SizesAreHalvedUntilTheyFit) {
@@ -227,35 +170,6 @@ TEST(Peaks, TheBetterOfProductsAndConvolutionWinsAndTheMethodSaysSo) {
   options.limit.reset();
   ASSERT_GT(convolution_rate, product_rate * 1.5);
   EXPECT_DOUBLE_EQ(measure_gpu_peak(DType::bf16, options).operations_per_second, product_rate);
-}
-
-// All calls take as long: the product with most operations wins, which is not the last or the squarest one.
-TEST(Peaks, TheFastestShapeAndLayoutIsNamed) {
-  const DispatchDefaults defaults;
-  const OneThread one_thread;
-  PeakOptions options = small_options([](int times, const std::function<void()>& body) {
-    for (int call = 0; call < times; ++call) body();
-    return times * 0.015;
-  });
-  options.shapes = {{32, 32, 32}, {16, 256, 32}, {32, 64, 32}};
-  options.with_convolution = false;
-  const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
-  EXPECT_EQ(peak.shape.find("at::mm 16x256x32 (MxKxN)"), 0u) << peak.shape;
-  EXPECT_DOUBLE_EQ(peak.operations_per_second, 2.0 * 16 * 256 * 32 / 0.015);
-  EXPECT_EQ(peak.method.find("fastest of 9 shapes and layouts"), 0u) << peak.method;
-  const Trial again = peak.again();
-  EXPECT_EQ(again.name, peak.shape);
-  EXPECT_NO_THROW(again.run());
-}
-
-TEST(Peaks, TellTheClockThatTheyWereMeasuredAt) {
-  const DispatchDefaults defaults;
-  const OneThread one_thread;
-  Machine machine{.seconds_per_call = 0.015};
-  PeakOptions options = small_options(machine.timer());
-  options.clock_hz = [] { return std::optional<std::int64_t>(1'755'000'000); };
-  const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
-  EXPECT_NE(peak.method.find("SM clock 1755 MHz"), std::string::npos) << peak.method;
 }
 
 // A device whose last calls, those with zeros among the operands, take two thirds of the time of the others, or as
@@ -354,16 +268,6 @@ TEST(Peaks, WhatTorchRefusesSaysWhy) {
     throw c10::AcceleratorError(c10::SourceLocation{}, 700, "an illegal address");
   };
   EXPECT_THROW(measure_gpu_peak(DType::bf16, options), c10::AcceleratorError);
-}
-
-TEST(Peaks, ALargeProductOnASlowDeviceIsNotTried) {
-  const DispatchDefaults defaults;
-  const OneThread one_thread;
-  // 32x32x32 takes 0.1 s, so 64x64x64 would take 0.8 s: too long to try.
-  Machine machine{.seconds_per_call = 0.1};
-  PeakOptions options = small_options(machine.timer());
-  const ComputePeak peak = measure_gpu_peak(DType::fp64, options);
-  EXPECT_DOUBLE_EQ(peak.operations_per_second, 2.0 * 32 * 32 * 32 / 0.1);
 }
 
 TEST(MeasureGpu, WithoutAGpuSaysWhyInASentence) {

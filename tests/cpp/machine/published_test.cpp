@@ -12,21 +12,6 @@
 namespace roofprof {
 namespace {
 
-// NVIDIA's datasheet of the A100: 19.5 TFLOP/s of fp32 and 312 of bf16, dense; 2,039 GB/s. Its whitepaper: 40 MB of L2,
-// which is read at 5,120 bytes a clock of 1,410 MHz.
-TEST(PublishedRoofs, AreFoundByTheNamesThatPeopleWrite) {
-  for (const auto* name : {"A100 SXM 80GB", "a100-sxm-80gb", "NVIDIA A100-SXM4-80GB"}) {
-    const Ceilings roofs = Ceilings::published(name);
-    EXPECT_EQ(roofs.compute_for(DType::fp32)->operations_per_second, 19.5e12) << name;
-    EXPECT_EQ(roofs.compute_for(DType::bf16)->operations_per_second, 312e12) << name;
-    ASSERT_EQ(roofs.memory.size(), 2U);
-    EXPECT_NEAR(roofs.memory_level("L2")->bytes_per_second, 5120 * 1410e6, 1e9) << name;
-    EXPECT_EQ(roofs.memory_level("L2")->capacity_bytes, 40 << 20) << name;
-    EXPECT_EQ(roofs.memory_level("DRAM")->bytes_per_second, 2039e9) << name;
-    EXPECT_EQ(roofs.compute_for(DType::fp32)->provenance.source, "published");
-  }
-}
-
 // Each level serves what it was seen to hold: of an H100's 50 MiB half, by the counters that were recorded on one
 // (tests/python/collect/test_recorded_h100.py); where nothing was recorded, its nominal size.
 TEST(PublishedRoofs, HoldSmallTrafficAgainstTheSharedCache) {
@@ -58,13 +43,6 @@ TEST(PublishedRoofs, OfUnknownCardsAreRefusedWithThoseThatAreLikeIt) {
                  "no published peaks of 'H100 NVLX' are known; there are those of H100 SXM, H100 PCIe, H100 NVL");
   }
   EXPECT_THROW(Ceilings::published(""), std::invalid_argument);
-}
-
-TEST(PublishedRoofs, OfThisMachineGoByTheDriversNameAlone) {
-  EXPECT_EQ(published_for_driver_name("NVIDIA GeForce RTX 4090")->device, "RTX 4090");
-  EXPECT_FALSE(published_for_driver_name("NVIDIA GeForce RTX 4090 Laptop GPU"));
-  EXPECT_FALSE(published_for_driver_name("RTX 4090"));
-  EXPECT_FALSE(published_for_driver_name(""));
 }
 
 }  // namespace

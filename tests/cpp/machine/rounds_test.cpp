@@ -16,34 +16,24 @@ Rounds<std::size_t> rounds_of(const std::vector<double>& shares, std::size_t tim
       [&] { return made < time_for; });
 }
 
-TEST(QuietRounds, AreAllThatAreMadeOnAQuietMachine) {
-  const auto rounds = rounds_of({0.02}, 100);
-  EXPECT_EQ(rounds.kept, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(rounds.busy_share, 0);
-}
-
-TEST(QuietRounds, MakeUpForBusyOnes) {
-  const auto rounds = rounds_of({0, 0.5, 0, 0.2, 0}, 100);
-  EXPECT_EQ(rounds.kept, (std::vector<std::size_t>{0, 2, 4, 5, 6}));
-  EXPECT_EQ(rounds.busy_share, 0);
-}
-
-TEST(QuietRounds, TwoAreEnoughWhereTimeRunsOut) {
-  const auto rounds = rounds_of({0.5, 0, 0.5, 0, 0.5}, 5);
-  EXPECT_EQ(rounds.kept, (std::vector<std::size_t>{1, 3}));
-  EXPECT_EQ(rounds.busy_share, 0);
-}
-
-TEST(QuietRounds, FewerAreABusyMachine) {
-  const auto rounds = rounds_of({0, 0.3, 0.6, 0.4}, 4);
-  EXPECT_EQ(rounds.kept.size(), 4U);
-  EXPECT_EQ(rounds.busy_share, 0.6);
-}
-
-TEST(QuietRounds, WithoutTimeThereAreTwoUnlessTheFirstIsBusy) {
-  EXPECT_EQ(rounds_of({0}, 0).kept.size(), 2U);
-  EXPECT_EQ(rounds_of({0.9}, 0).kept.size(), 1U);
-  EXPECT_EQ(rounds_of({0.9}, 0).busy_share, 0.9);
+TEST(QuietRounds, AreKept) {
+  struct Case {
+    const char* what;
+    std::vector<double> shares;
+    std::size_t time_for;
+    std::vector<std::size_t> kept;
+    double busy_share;
+  };
+  for (const auto& [what, shares, time_for, kept, busy_share] :
+       {Case{"all that are made on a quiet machine", {0.02}, 100, {0, 1, 2, 3, 4}, 0},
+        Case{"others make up for busy ones", {0, 0.5, 0, 0.2, 0}, 100, {0, 2, 4, 5, 6}, 0},
+        Case{"two are enough where time runs out", {0.5, 0, 0.5, 0, 0.5}, 5, {1, 3}, 0},
+        Case{"fewer are a busy machine", {0, 0.3, 0.6, 0.4}, 4, {0, 1, 2, 3}, 0.6},
+        Case{"without time there are two", {0}, 0, {0, 1}, 0}, Case{"unless the first is busy", {0.9}, 0, {0}, 0.9}}) {
+    const auto rounds = rounds_of(shares, time_for);
+    EXPECT_EQ(rounds.kept, kept) << what;
+    EXPECT_EQ(rounds.busy_share, busy_share) << what;
+  }
 }
 
 }  // namespace

@@ -216,43 +216,30 @@ INSTANTIATE_TEST_SUITE_P(Table, Scenarios, ::testing::ValuesIn(testing::read_sce
 
 // ---- limits of time
 
-TEST(Limits, SlowCallsAreRepeatedLessWithoutAWish) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(target, {.time = 75h, .warmup_share = 0.2});
-  EXPECT_EQ(ran.result.warmup, 2) << "calls that begin within 15 hours";
-  EXPECT_EQ(ran.result.timed.size(), 3U) << "pairs that begin after 20, 40 and 60 hours";
-  EXPECT_TRUE(texts(ran.result).empty());
-}
-
-TEST(Limits, OneTimedPairIsMadeHoweverSlow) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(target, {.warmup = 1, .time = 1h});
-  EXPECT_EQ(ran.result.warmup, 1);
-  EXPECT_EQ(ran.result.timed.size(), 1U);
-}
-
-// Known from the counting call, by the observer's own clock.
-TEST(Limits, ACallThatTakesLongerThanIsLeftIsNoWarmUp) {
-  ScriptedTarget target;
-  EXPECT_EQ(run_all(target, {.time = 1ns}).result.warmup, 0);
-}
-
-TEST(Limits, WarmUpsThatWereWishedForAreMadeHoweverSlow) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(target, {.warmup = 5, .time = 1h});
-  EXPECT_EQ(ran.result.warmup, 5);
-  EXPECT_EQ(ran.result.timed.size(), 1U);
-}
-
-TEST(Limits, AWishHasNone) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(target, {.warmup = 2, .repeat = 4, .time = 1ns});
-  EXPECT_EQ(ran.result.warmup, 2);
-  EXPECT_EQ(ran.result.timed.size(), 4U);
+TEST(Limits, AreOfTimeWhereThereIsNoWish) {
+  struct Slow {
+    const char* what;
+    RunLimits limits;
+    std::int64_t warmup;
+    std::size_t timed;
+  };
+  for (const auto& slow :
+       {Slow{"calls that begin within 15 hours, and pairs that begin after 20, 40 and 60",
+             {.time = 75h, .warmup_share = 0.2},
+             2,
+             3},
+        Slow{"one timed pair however slow", {.warmup = 1, .time = 1h}, 1, 1},
+        Slow{"warm-ups that were wished for", {.warmup = 5, .time = 1h}, 5, 1},
+        Slow{"a wish has none", {.warmup = 2, .repeat = 4, .time = 1ns}, 2, 4},
+        Slow{"the counting call, by the observer's clock, is longer than what is left", {.time = 1ns}, 0, 1}}) {
+    SCOPED_TRACE(slow.what);
+    ScriptedTarget target;
+    target.script = [](std::int64_t) { clock_now += 10h; };
+    const auto ran = run_all(target, slow.limits);
+    EXPECT_EQ(ran.result.warmup, slow.warmup);
+    EXPECT_EQ(ran.result.timed.size(), slow.timed);
+    EXPECT_TRUE(texts(ran.result).empty());
+  }
 }
 
 TEST(Limits, TheCompilersTimeDoesNotCount) {
@@ -285,20 +272,6 @@ TEST(SettingUp, TheLaterCallsAreCounted) {
   for (const auto& pass : ran.result.timed) EXPECT_TRUE(same_work(*ran.result.counting, pass));
 }
 
-TEST(SettingUp, ModulesWithoutOpsAreLookedForInTheFirstCallAlone) {
-  ScriptedTarget target;
-  RunResult result;
-  count_call(setting_up(target), result);
-  Pass::Op silent;
-  silent.kind = Pass::Op::Kind::unobserved_module;
-  silent.op = "Silent";
-  silent.calls = 1;
-  result.counting->ops.push_back(silent);
-  repeat_calls(target, by_test_clock({.warmup = 0, .repeat = 2}), result);
-  ASSERT_TRUE(result.first_call);
-  EXPECT_EQ(result.counting->ops.back().op, "Silent");
-}
-
 TEST(SettingUp, IsNotKnownWhereTheSecondPairRaises) {
   ScriptedTarget target;
   target.script = [](std::int64_t call) {
@@ -318,14 +291,6 @@ TEST(SettingUp, HappensInTurnsWhereEverySecondTimedCallDoesOtherWork) {
   EXPECT_FALSE(ran.result.first_call);
   EXPECT_EQ(ran.result.timed.size(), 1U);
   EXPECT_EQ(texts(ran.result).size(), 1U);
-}
-
-TEST(SettingUp, IsConfirmedHoweverSlowTheCallsAre) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t) { clock_now += 10h; };
-  const auto ran = run_all(setting_up(target), {.warmup = 0, .time = 1h});
-  EXPECT_TRUE(ran.result.first_call);
-  EXPECT_EQ(ran.result.timed.size(), 2U);
 }
 
 // ---- calls that are traced alone
@@ -371,14 +336,6 @@ TEST(TracedAlone, InAnotherOrderObservedCallsAreTimed) {
   EXPECT_EQ(ran.result.notes[0].code, "order-differs");
 }
 
-TEST(TracedAlone, ALaunchMoreEachTimeIsAnotherOrder) {
-  ScriptedTarget target;
-  target.launches = [](std::int64_t call) { return std::vector<std::string>(static_cast<std::size_t>(call), "a"); };
-  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
-  ASSERT_EQ(ran.result.timed.size(), 2U);
-  EXPECT_EQ(ran.result.notes.at(0).code, "order-differs");
-}
-
 TEST(TracedAlone, OtherWorkStopsTheTimingAndLeavesWhatWasTimed) {
   ScriptedTarget target;
   target.work = [](std::int64_t call) { return call >= 7 ? 2 : 1; };
@@ -389,19 +346,6 @@ TEST(TracedAlone, OtherWorkStopsTheTimingAndLeavesWhatWasTimed) {
   ASSERT_EQ(ran.result.notes.size(), 1U);
   EXPECT_EQ(ran.result.notes[0].code, "timing-stopped");
   EXPECT_NE(ran.result.notes[0].text.find("after 1 repeat: a further call did other work"), std::string::npos);
-}
-
-TEST(TracedAlone, WithoutOneTheObservedPairIsTimed) {
-  ScriptedTarget target;
-  target.launches = [](std::int64_t) { return std::vector<std::string>{"a"}; };
-  target.script = [](std::int64_t call) {
-    if (call == 5) throw std::runtime_error("no");
-  };
-  const auto ran = run_all(target, {.warmup = 0, .repeat = 3});
-  ASSERT_EQ(ran.result.timed.size(), 1U);
-  EXPECT_EQ(ran.result.timed[0].device->records[0].start_ns, 3);
-  EXPECT_EQ(ran.result.bare_ns.size(), 1U);
-  EXPECT_EQ(ran.result.warmup, 0);
 }
 
 TEST(TracedAlone, CallsThatCommunicateAreObserved) {
@@ -504,16 +448,6 @@ TEST(RanksOfTheLoop, OneRankAloneAndRanksThatDoNotExistAreNone) {
   }
 }
 
-TEST(RanksOfTheLoop, OnePairThatDiffersFromTheFirstCallIsNotTimed) {
-  ScriptedTarget target;
-  target.among_ranks = true;
-  const auto ran = run_all(setting_up(target), {.warmup = 0, .repeat = 1});
-  EXPECT_EQ(target.calls, 3);
-  ASSERT_EQ(ran.result.timed.size(), 1U);
-  EXPECT_TRUE(same_work(ran.result.timed[0], *ran.result.counting));
-  EXPECT_EQ(ran.result.notes.size(), 1U);
-}
-
 // ---- compiled code
 
 TEST(Compiling, PairsThatCompileAreWarmUp) {
@@ -523,14 +457,6 @@ TEST(Compiling, PairsThatCompileAreWarmUp) {
   EXPECT_EQ(ran.result.warmup, 4);
   EXPECT_EQ(ran.result.timed.size(), 2U);
   EXPECT_EQ(target.calls, 1 + 4 + 4);
-}
-
-TEST(Compiling, InEveryCallIsTimedAfterSomeCalls) {
-  ScriptedTarget target;
-  target.compiles = [](std::int64_t call) { return call > 1; };
-  const auto ran = run_all(target, {.warmup = 0, .repeat = 2});
-  EXPECT_EQ(ran.result.warmup, 16);
-  EXPECT_EQ(ran.result.timed.size(), 2U);
 }
 
 TEST(Compiled, CodeIsComparedWithItsFirstTimedCall) {
@@ -594,14 +520,6 @@ TEST(BareCalls, ThatCompileAreWarmUp) {
   EXPECT_EQ(time_all(always, {.warmup = 0, .repeat = 2}).warmup, 16);
 }
 
-TEST(BareCalls, ThrowWhatACallThrows) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t call) {
-    if (call == 2) throw std::runtime_error("no");
-  };
-  EXPECT_THROW(time_all(target, {.warmup = 1, .repeat = 2}), std::runtime_error);
-}
-
 // ---- TorchScript's executor
 
 TEST(Executor, MayChangeItsMindInItsFirstCalls) {
@@ -613,18 +531,6 @@ TEST(Executor, MayChangeItsMindInItsFirstCalls) {
   EXPECT_EQ(ran.result.timed.size(), 2U);
   EXPECT_EQ(ran.result.bare_ns.size(), 2U);
   EXPECT_TRUE(texts(ran.result).empty());
-}
-
-TEST(Executor, ThatNeverMakesUpItsMindIsStopped) {
-  ScriptedTarget target;
-  target.executor = true;
-  target.work = [](std::int64_t call) { return call; };
-  const auto ran = run_all(target, {.warmup = 0, .repeat = 100});
-  EXPECT_EQ(ran.result.timed.size(), 1U);
-  EXPECT_EQ(ran.result.warmup, 4);
-  EXPECT_EQ(texts(ran.result),
-            std::vector<std::string>{"timing stopped after 1 repeat: a further call did other work than the one "
-                                     "before it (a cache grew, an input was consumed, or others called its modules)"});
 }
 
 // ---- counters, and what could not be put back
@@ -640,37 +546,7 @@ TEST(Counters, AreReadAfterTheTimedCalls) {
             std::vector<std::string>{"no counters: a call under them raised no counters here"});
 }
 
-TEST(Counters, AreNotReadWhereACallRaised) {
-  ScriptedTarget target;
-  target.script = [](std::int64_t call) {
-    if (call == 5) throw std::runtime_error("no");
-  };
-  run_all(target, {.warmup = 0, .repeat = 3});
-  EXPECT_EQ(target.counter_runs, 0);
-}
-
 // ---- other work on the processors
-
-TEST(Others, AreWatchedWhileCallsAreTimedForLongEnough) {
-  if (!busy_seconds(allowed_cpus())) GTEST_SKIP() << "this system does not tell what its processors do";
-  ScriptedTarget slow;
-  slow.script = [](std::int64_t call) {
-    if (call > 1) std::this_thread::sleep_for(150ms);
-  };
-  const auto share = run_all(slow, {.warmup = 0, .repeat = 1}).result.others_share;
-  ASSERT_TRUE(share);
-  EXPECT_GE(*share, 0);
-  EXPECT_LE(*share, 1);
-}
-
-TEST(Others, AreNotToldOfWhereNothingWasTimed) {
-  ScriptedTarget raising;
-  raising.script = [](std::int64_t call) {
-    if (call == 2) std::this_thread::sleep_for(300ms);
-    if (call == 3) throw std::runtime_error("no");
-  };
-  EXPECT_FALSE(run_all(raising, {.warmup = 0, .repeat = 1}).result.others_share);
-}
 
 TEST(Lost, TensorsAreNamed) {
   ScriptedTarget target;

@@ -22,21 +22,6 @@ at::Tensor kept_and_changed(at::Tensor tensor, const std::function<void(at::Tens
   return tensor;
 }
 
-TEST(KeptTensors, ValuesComeBackAndTheirVersionStays) {
-  auto tensor = at::zeros({3});
-  KeptTensors kept({{tensor, /*by_value=*/true}});
-  tensor.add_(1);
-  const auto version = tensor._version();
-  EXPECT_EQ(kept.restore(), 0);
-  EXPECT_TRUE(at::equal(tensor, at::zeros({3})));
-  EXPECT_EQ(tensor._version(), version);
-}
-
-TEST(KeptTensors, WritesThatTorchDoesNotTellOfAreUndone) {
-  const auto tensor = kept_and_changed(at::zeros({3}), [](at::Tensor& it) { it.variable_data().add_(1); });
-  EXPECT_TRUE(at::equal(tensor, at::zeros({3})));
-}
-
 TEST(KeptTensors, InferenceTensorsAreWrittenToo) {
   at::Tensor tensor;
   {
@@ -72,13 +57,6 @@ TEST(KeptTensors, GradientsComeBackAsTheVeryTensorsThatTheyWere) {
   });
   EXPECT_FALSE(without.grad().defined());
   EXPECT_TRUE(without.requires_grad());
-}
-
-TEST(KeptTensors, SparseOnesToo) {
-  const auto values = at::ones({2, 2});
-  auto tensor = values.to_sparse();
-  kept_and_changed(tensor, [](at::Tensor& it) { it.mul_(3); });
-  EXPECT_TRUE(at::equal(tensor.to_dense(), values));
 }
 
 TEST(KeptTensors, NotByValueSayWhetherTheyWereWritten) {
@@ -119,30 +97,11 @@ TEST(TensorSnapshots, KeepSmallOnesThatNobodyWrote) {
   EXPECT_TRUE(at::equal(parameter, at::zeros({10})));
 }
 
-TEST(TensorSnapshots, LeaveOutWhatHasNoValues) {
-  auto meta = at::zeros({3}, at::device(at::kMeta));
-  TensorSnapshot snapshot({meta, at::Tensor()}, {});
-  snapshot.keep({meta, at::Tensor()});
-  EXPECT_EQ(snapshot.restore(), 0);
-}
-
 // ---- storages that are shorter than their tensors say
 
 void resize(const at::Tensor& tensor, std::int64_t bytes) { at::native::resize_bytes_nocuda(tensor.storage(), bytes); }
 
 std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.storage().nbytes()); }
-
-TEST(Storages, FreedBeforeAreLeftAlone) {
-  auto freed = at::ones({1000});
-  const auto view = freed.slice(0, 100, 900);
-  resize(freed, 0);
-  TensorSnapshot snapshot({freed, view}, {});
-  EXPECT_EQ(snapshot.why_only_once(), "");
-  snapshot.keep({freed, view});
-  resize(freed, 4000);
-  EXPECT_EQ(snapshot.restore(), 0);
-  EXPECT_EQ(bytes_of(freed), 0);
-}
 
 TEST(Storages, FreedMeanwhileGetTheirMemoryBackWithItsValues) {
   auto freed = at::arange(1000, at::kFloat);
@@ -162,17 +121,6 @@ TEST(Storages, WhoseValuesWereNotKeptAreSaid) {
   EXPECT_EQ(bytes_of(pool), 4000) << "nobody is to read beyond it";
 }
 
-TEST(Storages, ThatWereShrunkAreKeptAsFarAsTheyGo) {
-  auto shrunk = at::arange(1000, at::kFloat);
-  const auto part = shrunk.slice(0, 0, 100);
-  resize(shrunk, 400);
-  KeptTensors kept({{shrunk, /*by_value=*/true}});
-  part.fill_(7);
-  EXPECT_EQ(kept.restore(), 0);
-  EXPECT_EQ(bytes_of(shrunk), 400);
-  EXPECT_TRUE(at::equal(part, at::arange(100, at::kFloat)));
-}
-
 TEST(Storages, OfOverlappingViewsComeBackInAnyOrder) {
   const auto base = at::arange(100, at::kFloat);
   const std::vector<at::Tensor> views = {base.slice(0, 0, 60),
@@ -189,16 +137,6 @@ TEST(Storages, OfOverlappingViewsComeBackInAnyOrder) {
     EXPECT_EQ(kept.restore(), 0);
     EXPECT_TRUE(at::equal(base, at::arange(100, at::kFloat)));
   }
-}
-
-TEST(Storages, AreWrittenBackOnlyWhereTheirTensorsLie) {
-  const auto base = at::zeros({10, 10});
-  const auto columns = base.slice(1, 2, 4);
-  KeptTensors kept({{columns, /*by_value=*/true}});
-  base.fill_(1);  // most of it is somebody else's
-  EXPECT_EQ(kept.restore(), 0);
-  EXPECT_TRUE(at::equal(columns, at::zeros({10, 2})));
-  EXPECT_EQ(base.sum().item<float>(), 80);
 }
 
 TEST(Storages, FreedByTheFirstCallForbidFurtherOnes) {

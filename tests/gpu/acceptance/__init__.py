@@ -1,1 +1,1 @@
-"""The acceptance on a GPU: ../run.sh runs its parts."""
+"""The acceptance on a GPU: ../README.md says how to run it."""

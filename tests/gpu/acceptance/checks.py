@@ -1,4 +1,4 @@
-"""One part's results, kept on disk from the first check on; and all parts' put together."""
+"""One part's results, kept on disk line by line; and all parts' put together."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import math
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
-_TIMED_OUT = {124, 137}
 
 
 class NotOnThisMachineError(Exception):
@@ -40,19 +39,14 @@ class Check:
 
 @dataclass
 class Part:
-    """Collects a part's checks. The file is written anew after each: a crash costs what would have come next."""
+    """Writes each check as it is made: a crash costs what would have come next."""
 
     name: str
     folder: Path
-    checks: list[Check] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
-    at: str = "start"
-    finished: bool = False
 
     def add(self, check: Check) -> None:
-        self.checks.append(check)
         print(f"  {check.status:8} {check.line()}", flush=True)
-        self._write()
+        self._write(check=asdict(check))
 
     def equal(self, name: str, measured: Any, expected: Any, why: str = "") -> None:
         """Exactly the same."""
@@ -77,16 +71,12 @@ class Part:
 
     def fact(self, name: str, value: Any) -> None:
         """Something to know, which can be neither right nor wrong."""
-        self.facts[name] = value
-        print(f"  {'fact':8} {name}: {json.dumps(_plain(value))[:300]}", flush=True)
-        self._write()
+        self._write(fact=[name, value])
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """What raises in here is an error of this stage alone. Of a crash or a hang the file tells the stage's name."""
-        self.at = name
-        print(f"- {name}", flush=True)
-        self._write()
+        self._write(stage=name)
         try:
             yield
         except NotOnThisMachineError as reason:
@@ -95,19 +85,9 @@ class Part:
             text = traceback.format_exc()
             self.add(Check(name, ERROR, f"{type(error).__name__}: {error}"[:500], explanation=text[-2000:]))
 
-    def finish(self) -> None:
-        self.finished = True
-        self._write()
-
-    def _write(self) -> None:
-        content = _plain(asdict(self))
-        _write(self.folder / f"{self.name}.json", content)
-
-
-def _write(path: Path, content: Any) -> None:
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    def _write(self, **entry: Any) -> None:
+        with (self.folder / f"{self.name}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(_plain(entry)) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -125,25 +105,25 @@ def _brief(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)[:120]
 
 
-# ---- all parts: a folder holds PART.json, PART.log, and `index`, a line "PART EXIT_CODE SECONDS" for each
+# ---- all parts: how each ended (its exit code, None where its time ran out) and after how many seconds
+
+Ran = Mapping[str, tuple[int | None, float]]
 
 
-def merged(folder: Path) -> dict[str, Any]:
+def merged(folder: Path, ran: Ran) -> dict[str, Any]:
     """All parts, in the order in which they ran. One that did not come to its end has a check that says so."""
     parts: dict[str, Any] = {}
-    index = folder / "index"
-    for entry in index.read_text().splitlines() if index.exists() else []:
-        name, code, seconds = entry.split()[0], *map(int, entry.split()[1:])
-        path, log = folder / f"{name}.json", folder / f"{name}.log"
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"checks": [], "facts": {}}
-        bad = code != 0 or not found.get("finished")
-        if bad:
-            how = "ran out of time" if code in _TIMED_OUT else f"ended with exit code {code}"
-            where = f" in '{found['at']}'" if "at" in found else " before it wrote anything"
-            where = " after its last check" if found.get("finished") else where
-            found["checks"].append(asdict(Check(f"{name} comes to its end", ERROR, code, 0, None, how + where)))
-        parts[name] = {"exit_code": code, "seconds": seconds, "checks": found["checks"], "facts": found["facts"]}
-        parts[name]["log_end"] = log.read_text(errors="replace")[-3000:] if bad and log.exists() else ""
+    for name, (code, seconds) in ran.items():
+        path = folder / f"{name}.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        found = [line["check"] for line in lines if "check" in line]
+        if code != 0:
+            how = "ran out of time" if code is None else f"ended with exit code {code}"
+            stages = [line["stage"] for line in lines if "stage" in line]
+            where = f" in '{stages[-1]}'" if stages else " before it wrote anything"
+            found.append(asdict(Check(f"{name} comes to its end", ERROR, code, 0, None, how + where)))
+        facts = dict(line["fact"] for line in lines if "fact" in line)
+        parts[name] = {"exit_code": code, "seconds": round(seconds), "checks": found, "facts": facts}
     statuses = Counter(check["status"] for part in parts.values() for check in part["checks"])
     return {
         "schema_version": 1,
@@ -155,25 +135,25 @@ def merged(folder: Path) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A line for each part, then each check that is no pass, then the sums."""
-    lines = [f"{'part':14}{'pass':>6}{'fail':>6}{'skipped':>9}{'error':>7}{'seconds':>9}"]
-    for name, part in result["parts"].items():
-        of = Counter(check["status"] for check in part["checks"])
-        lines.append(f"{name:14}{of[PASS]:6}{of[FAIL]:6}{of[SKIPPED]:9}{of[ERROR]:7}{part['seconds']:9}")
-    for status in (FAIL, ERROR, SKIPPED):
-        for name, part in result["parts"].items():
-            found = [Check(**check) for check in part["checks"] if check["status"] == status]
-            lines += [f"{status:8} {name}: {check.line()}" for check in found]
+    """Each check that is no pass, then the sums."""
+    lines = [
+        f"{status:8} {name}: {Check(**check).line()}"
+        for status in (FAIL, ERROR, SKIPPED)
+        for name, part in result["parts"].items()
+        for check in part["checks"]
+        if check["status"] == status
+    ]
     lines.append(", ".join(f"{count} {status}" for status, count in result["totals"].items()))
     if result["simulated"]:
         lines.append("SIMULATED: stand-ins for the GPU's libraries; no figure above was measured on a device")
     return "\n".join(lines)
 
 
-def put_together(folder: Path, results: Path) -> int:
-    """1 where something failed; nothing that ran is worth nothing."""
-    result = merged(folder)
-    _write(results, result)
-    print(table(result))
+def put_together(folder: Path, ran: Ran, *, shown: bool = False) -> int:
+    """Writes results.json. 1 where something failed; nothing that ran is worth nothing."""
+    result = merged(folder, ran)
+    (folder / "results.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if shown:
+        print(table(result))
     totals = result["totals"]
     return int(bool(totals[FAIL] or totals[ERROR]) or not totals[PASS])

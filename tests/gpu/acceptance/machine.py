@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import json
 import math
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +20,7 @@ from torch.profiler import ProfilerActivity
 
 import roofprof
 from acceptance.checks import NotOnThisMachineError
+from roofprof.cli import doctor
 
 GIB = 1 << 30
 _ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -56,8 +55,8 @@ class Machine:
         """Of one array in tests of DRAM traffic."""
         if self.simulated:
             return 1 << 16
-        free, _ = torch.cuda.mem_get_info(self.device)
-        return array_bytes(torch.cuda.get_device_properties(self.device).L2_cache_size, free)
+        l2_bytes = torch.cuda.get_device_properties(self.device).L2_cache_size
+        return array_bytes(l2_bytes, torch.cuda.mem_get_info(self.device)[0])
 
     def size(self, real: int, simulated: int) -> int:
         """A size that makes sense on a GPU, or one that is done at once."""
@@ -72,9 +71,8 @@ class Machine:
 
     @functools.cached_property
     def counters_permitted(self) -> bool:
-        """Whether this process may read hardware counters: see may_read_counters."""
-        paths = map(Path, ("/proc/driver/nvidia/params", "/proc/driver/nvidia/version", "/proc/self/status"))
-        return self.simulated or may_read_counters(*(path.read_text() if path.exists() else "" for path in paths))
+        """Whether this process may read hardware counters (docs/gpu.md), by the driver and the process."""
+        return self.simulated or not any("no permission" in finding.found for finding in doctor.findings())
 
     @property
     def roofs(self) -> roofprof.Ceilings | None:
@@ -160,36 +158,12 @@ def on_device(trace: dict[str, Any]) -> dict[str, Any]:
     return {"kernels": kernels, "seconds": sum(event["dur"] for event in events) * 1e-6, "busy": busy * 1e-6}
 
 
-def seconds_by_events(call: Callable[[], object], calls: int) -> list[float]:
-    """What each of some calls takes on the device, by CUDA's events, which no profiler touches."""
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(calls + 1)]
-    marks[0].record()
-    for mark in marks[1:]:
-        call()
-        mark.record()
-    marks[-1].synchronize()
-    return [first.elapsed_time(last) * 1e-3 for first, last in itertools.pairwise(marks)]
-
-
 def array_bytes(l2_bytes: int, free_bytes: int) -> int:
     """Of one array: the power of two that holds 32 L2 caches, less on a card without room for eight such arrays."""
     wanted = 1 << (max(32 * l2_bytes, GIB) - 1).bit_length()
     while wanted * 8 > free_bytes:
         wanted //= 2
     return wanted
-
-
-def may_read_counters(params: str, version: str, status: str) -> bool:
-    """Whether NVIDIA's driver gives counters to a process, by its files and the process's (docs/gpu.md).
-
-    To all where it was loaded with NVreg_RestrictProfilingToAdminUsers=0; else to CAP_SYS_ADMIN (bit 21), and from 565
-    on to CAP_PERFMON (38) alone. Root in a container need not have either.
-    """
-    mask = re.search(r"^CapEff:\s*(\w+)", status, re.MULTILINE)
-    capabilities = int(mask[1], 16) if mask else 0
-    driver = re.search(r"^NVRM version:.*?\s(\d+)\.\d", version, re.MULTILINE)
-    perfmon = driver is not None and int(driver[1]) >= 565 and capabilities >> 38 & 1
-    return "RmProfilingAdminOnly: 0" in params or bool(capabilities >> 21 & 1 or perfmon)
 
 
 def notes(report: roofprof.Report) -> str:

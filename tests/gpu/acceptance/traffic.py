@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,8 +15,6 @@ from acceptance.machine import Machine, notes
 DRAM_TOLERANCE = 0.05
 # Beyond the products: what scaling by alpha and beta, adding C and converting cost for each element of the result.
 _MOST_EPILOGUE_FLOPS = 16
-# A constant may be loaded by an instruction that counts as one of a packed fma.
-STRAY_INSTRUCTIONS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -124,60 +117,9 @@ def check_product(part: Part, machine: Machine, name: str) -> None:
     unless_missing(part, machine, check, report)
 
 
-# Volatile: none of these instructions may be merged or dropped. What the thread holds depends on all of them.
-_SOURCE = """
-extern "C" __global__ void NAME(TYPE* out, int iterations) {
-  TYPE x = (TYPE)threadIdx.x;
-  const TYPE y = (TYPE)(blockIdx.x + 1);
-#pragma unroll 1
-  for (int i = 0; i < iterations; ++i) {
-#pragma unroll
-    for (int j = 0; j < 16; ++j) asm volatile("PTX" : "+REGISTER"(x) : "REGISTER"(y));
-  }
-  if (iterations < 0) out[threadIdx.x] = x;
-}
-"""
-# The PTX, the type, its register, and the FLOPs that one of it does in one thread: four where two halves are packed.
-# add.rn.f16x2 is not among them: from sm_80 on half of its instructions become a fused multiply-add.
-INSTRUCTIONS = {
-    "fma_f32": ("fma.rn.f32 %0, %0, %1, %1;", "float", "f", 2),
-    "add_f32": ("add.rn.f32 %0, %0, %1;", "float", "f", 1),
-    "fma_f64": ("fma.rn.f64 %0, %0, %1, %1;", "double", "d", 2),
-    "fma_f16x2": ("fma.rn.f16x2 %0, %0, %1, %1;", "unsigned", "r", 4),
-}
-
-
-def compiled(name: str) -> Callable[..., Any]:
-    """The kernel, by the NVRTC that torch brings: kernel(grid, block, args)."""
-    # torch looks for CUDA's headers, which these kernels do not need, and refuses to compile where it knows no folder;
-    # and it looks for NVRTC on the search path, where pip's is not.
-    of_pip = Path(torch.__file__).parents[1] / "nvidia" / "cu13"
-    os.environ.setdefault("CUDA_HOME", str(of_pip))
-    for library in (of_pip / "lib").glob("libnvrtc.so.*"):
-        ctypes.CDLL(str(library))
-    ptx, c_type, register, _ = INSTRUCTIONS[name]
-    source = _SOURCE.replace("NAME", name).replace("TYPE", c_type).replace("PTX", ptx).replace("REGISTER", register)
-    return (getattr(torch.cuda, "compile_kernel", None) or torch.cuda._compile_kernel)(source, name)
-
-
-def check_instructions(part: Part, machine: Machine) -> None:
-    """Kernels whose every instruction is known: what counts as one depends on the chip."""
-    machine.needs_gpu()
-    out = torch.zeros(256, dtype=torch.float64, device=machine.tensors)
-    for name, (*_, flops) in INSTRUCTIONS.items():
-        kernel = compiled(name)
-        launch = functools.partial(kernel, grid=(256, 1, 1), block=(256, 1, 1), args=[out, 1000])
-        report = machine.profile(f"instruction {name}", launch, counters="flops", repeat=1)
-        check = near(f"{name}: executed FLOPs of known instructions", report.total.executed_flops,
-                     256 * 256 * 1000 * 16 * flops, tolerance=STRAY_INSTRUCTIONS)  # fmt: skip
-        unless_missing(part, machine, check, report)
-
-
 def run(part: Part, machine: Machine) -> None:
     part.fact("bytes of one array", machine.array_bytes)
     check_streams(part, machine)
     for name in DTYPES:
         with part.stage(f"{name} GEMM"):
             check_product(part, machine, name)
-    with part.stage("known instructions"):
-        check_instructions(part, machine)

@@ -86,10 +86,6 @@ def test_busy_and_idle_time_are_those_of_a_bare_call(reports, name, bare_ns, bus
     assert sum(row.self_idle for row in reports[name].rows) == pytest.approx(total.idle)
 
 
-def test_nearly_no_row_of_the_resnet_waits_at_bare_speed(reports):
-    assert [row.path for row in reports["resnet50"].rows if row.bound == "overhead"] == ["16.bn1"]  # 7.0 us for 6.9
-
-
 def misses_of_reads(reports):
     """Of each streaming op of the ResNet: MB touched since what it reads was touched last, and the share read again."""
     data = json.loads(reports["resnet50"].to_json())
@@ -178,29 +174,6 @@ def test_what_stays_in_the_l2_is_held_against_it(with_roofs):
     for relu in relus:
         assert str(relu.bound) == "memory L2"
         assert relu.percent_of_roof_counted < 10 < relu.percent_of_roof
-
-
-def test_lower_bounds_by_counts_add_up(with_roofs):
-    report = with_roofs["resnet50"]
-    by_self = sum(row.self_percent_of_roof_counted * row.self_time for row in report.rows if row.self_time)
-    assert report.total.percent_of_roof_counted * report.total.time == pytest.approx(by_self)
-
-
-def test_recorded_steps_contradict_themselves_only_where_they_say_so():
-    steps = [json.loads(line) for line in (RECORDED / "models.jsonl").read_text().splitlines()]
-
-    def of(step):
-        return step["model"], step["batch"], step["dtype"], step["train"]
-
-    eager = {of(step): step["kernel_seconds"] for step in steps if step["mode"] == "eager"}
-    for step in steps:
-        kernels, whole = step["kernel_seconds"], max(step["seconds"], step["back_to_back"])
-        possible = (
-            kernels <= 1.02 * whole
-            and step["back_to_back"] <= 1.15 * step["seconds"]
-            and (step["mode"] == "eager" or kernels <= 1.05 * eager.get(of(step), whole))
-        )
-        assert possible != ("contradiction" in step), of(step)
 
 
 @pytest.mark.integration

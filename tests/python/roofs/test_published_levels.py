@@ -1,6 +1,5 @@
 """Published roofs with the level of a shared cache: what ops stand at, in reports, files and predictions."""
 
-import json
 import math
 
 import pytest
@@ -75,37 +74,6 @@ def test_no_op_stands_above_the_roof_of_the_cache_that_holds_it(case):
     assert row.memory_time == pytest.approx(row.bytes / rate, rel=1e-3)
     assert row.attainable == pytest.approx(row.flops / row.bytes * rate, rel=1e-3)
     assert row.bound.removeprefix("memory ") in report.table()
-
-
-def test_what_the_cache_does_not_hold_is_held_against_dram():
-    # 16 x 559 x 1024 in bf16, 17.5 us: the quickest add of 55 MB in a trace of Qwen1.5 on an H100 (TraceLens).
-    roofs = Ceilings.published(H100)
-    report = report_of(
-        lambda: tensor(16, 559, 1024, dtype=torch.bfloat16) + tensor(16, 559, 1024, dtype=torch.bfloat16), roofs, 17_500
-    )
-    assert report.total.bytes == 54_951_936 > level_of(roofs, "L2").capacity_bytes
-    assert report.total.bound == "memory DRAM"
-    assert report.total.percent_of_roof == pytest.approx(100 * 54_951_936 / 3.35e12 / 17.5e-6, rel=0.01)
-
-
-@pytest.mark.parametrize(("distance", "level"), [(25 << 20, "L2"), (60 << 20, "DRAM")])
-def test_where_reuse_is_known_it_tells_the_level(distance, level):
-    roofs = Ceilings.published(H100)
-    report = report_of(lambda: torch.relu(tensor(1 << 20)), roofs, 10_000, reuse=distance)
-    assert report.total.memory_time == pytest.approx((8 << 20) / level_of(roofs, level).bytes_per_second, rel=1e-3)
-
-
-def test_files_keep_the_levels(tmp_path):
-    for card in (H100, "MI300X", "MI210", "T4"):
-        roofs = Ceilings.published(card)
-        roofs.save(tmp_path / "roofs.json")
-        assert Ceilings.load(tmp_path / "roofs.json") == roofs
-    report = report_of(lambda: torch.relu(tensor(1 << 20)), Ceilings.published(H100), 10_000)
-    (tmp_path / "report.json").write_text(report.to_json())
-    again = Report.from_json(tmp_path / "report.json")
-    assert [level.level for level in again.ceilings.memory] == ["L2", "DRAM"]
-    assert again.total.memory_time == report.total.memory_time
-    assert json.loads(again.to_json()) == json.loads(report.to_json())
 
 
 def test_predictions_read_weights_from_dram():

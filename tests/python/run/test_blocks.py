@@ -1,13 +1,10 @@
 """Blocks of one profiler, one after another: changes between them are seen, the rest is not walked anew."""
 
-import warnings
-
 import pytest
 import torch
 from given_roofs import profiler
 from torch import nn
 
-from roofprof import _C
 from roofprof.models import walk
 
 
@@ -82,44 +79,6 @@ def test_a_change_between_blocks_is_seen(change):
     assert block_of(prof, net) == changed
 
 
-@pytest.mark.parametrize(
-    "change", [*CHANGES.values(), lambda net: net.first.compile()], ids=[*CHANGES, "compiled in place"]
-)
-def test_every_change_has_another_fingerprint(change):
-    net = Net()
-    before, same = _C.Fingerprint(net), _C.Fingerprint(net)
-    assert before == same
-    change(net)
-    assert before != _C.Fingerprint(net)
-    assert _C.Fingerprint(net) == _C.Fingerprint(net)
-
-
-def test_lazy_modules_are_seen_as_they_become_plain_ones():
-    net = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d())
-    prof = profiler(net)
-    for _ in range(2):
-        with prof:
-            net(torch.ones(2, 5))
-        assert [(r.type, r.params) for r in prof.report().rows if r.path in {"0", "1"}] == [
-            ("Linear", 3 * 5 + 3),
-            ("BatchNorm1d", 2 * 3),
-        ]
-
-
-def test_a_module_that_contains_itself_is_read_once():
-    net = Net()
-    net.more.append(net)
-    assert _C.Fingerprint(net) == _C.Fingerprint(net)
-
-
-def test_torchscript_is_never_taken_for_unchanged():
-    net = Net()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch.jit is deprecated
-        net.first = torch.jit.script(net.first)
-    assert _C.Fingerprint(net) != _C.Fingerprint(net)
-
-
 def test_a_model_that_does_not_change_is_walked_once(monkeypatch):
     walked = []
     walk_it = walk.model_tree
@@ -142,16 +101,6 @@ def test_a_compiled_function_of_a_model_is_watched_by_its_model():
         with prof:
             forward(torch.ones(2, 4))
     assert prof.report().row("second").params == 16
-
-
-def test_another_model_in_the_profiler():
-    prof = profiler(Net())
-    with prof:
-        pass
-    prof.model = nn.Sequential(nn.Linear(4, 4))
-    with prof:
-        prof.model(torch.ones(2, 4))
-    assert [row.path for row in prof.report().rows if row.path != "(outside)"] == ["", "0"]
 
 
 def test_packed_weights_that_change_are_seen():

@@ -36,20 +36,6 @@ class Streamed(nn.Module):
         return result
 
 
-class FreedPool(nn.Module):
-    """Parameters that are views of a pool whose memory is gone; the call uses another layer."""
-
-    def __init__(self):
-        super().__init__()
-        pool = torch.rand(2, 64 * 64)
-        self.a, self.b = (nn.Parameter(part.view(64, 64)) for part in pool)
-        self.used = nn.Linear(64, 64)
-        resize(pool)
-
-    def forward(self, value):
-        return self.used(value)
-
-
 class FreedGradient(nn.Module):
     def __init__(self):
         super().__init__()
@@ -117,29 +103,8 @@ class FreesInput(FreesWeight):
         return result
 
 
-class FreesGradient(FreesWeight):
-    def __init__(self):
-        super().__init__()
-        self.fc.weight.grad = torch.ones(64, 64)
-
-    def forward(self, value):
-        resize(self.fc.weight.grad)
-        return self.fc(value)
-
-
-class Shrinks(FreesWeight):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("buffer", torch.ones(1000))
-
-    def forward(self, value):
-        resize(self.buffer, 400)
-        self.buffer[:100].add_(1)
-        return self.fc(value)
-
-
-REPEATED = [Streamed, FreedPool, FreedGradient, FreedParts, Overlapping]
-ONCE = [FreesWeight, FreesInput, FreesGradient, Shrinks]
+REPEATED = [Streamed, FreedGradient, FreedParts, Overlapping]
+ONCE = [FreesWeight, FreesInput]
 
 
 def made(kind):
@@ -202,24 +167,6 @@ def test_a_call_that_frees_what_it_was_given_is_made_once_and_that_is_said(kind)
     assert memory_of(model, value) == after_one_call(kind)
 
 
-def test_memory_that_only_further_calls_free_comes_back():
-    class Late(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.register_buffer("table", torch.arange(1000.0))
-            self.calls = 0
-
-        def forward(self, value):
-            self.calls += 1
-            if self.calls == 2:
-                resize(self.table)
-            return value + 1
-
-    model = Late()
-    profiler(model, warmup=1, repeat=1).run(torch.ones(3))
-    assert torch.equal(model.table, torch.arange(1000.0))
-
-
 def test_memory_that_is_too_large_to_keep_is_there_again_and_its_values_are_said_to_be_lost(monkeypatch):
     monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", 0)
     model = copy.deepcopy(nn.Linear(64, 64))
@@ -241,22 +188,3 @@ def test_batches_are_not_made_of_inputs_without_memory():
     resize(value)
     with pytest.raises(ValueError, match="memory of a tensor among the inputs is freed"):
         profiler(nn.Linear(64, 64)).time_sweep(value, batches=[1, 2])
-
-
-class WithTable(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(64, 64)
-        self.register_buffer("table", torch.ones(5000))
-
-    def forward(self, value):
-        return self.fc(value)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_of_torchscript():
-    model = torch.jit.script(WithTable())
-    resize(model.table)
-    report = profiler(model, repeat=2).run(torch.ones(2, 64))
-    assert report.total.macs == 2 * 64 * 64
-    assert model.table.untyped_storage().nbytes() == 0

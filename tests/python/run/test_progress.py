@@ -4,7 +4,6 @@ import io
 import sys
 import threading
 import time
-import types
 
 import given_roofs
 import pytest
@@ -52,19 +51,6 @@ def test_a_terminal_sees_each_call(monkeypatch):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_model_that_raises_leaves_no_line(monkeypatch):
-    class Raises(Slow):
-        def forward(self, x):
-            raise ValueError(str(super().forward(x)))
-
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    with pytest.raises(ValueError):
-        roofprof.count(Raises(), torch.rand(2))
-    assert not terminal.getvalue().split("\r")[-2].strip()
-
-
-@pytest.mark.usefixtures("impatient")
 def test_what_is_no_terminal_sees_nothing(monkeypatch):
     for stream in (io.StringIO(), None):
         monkeypatch.setattr("sys.stderr", stream)
@@ -78,18 +64,6 @@ def test_short_runs_show_nothing(monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal)
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2))
     assert not terminal.getvalue()
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_notebook_sees_it_as_text_where_there_are_no_widgets(monkeypatch):
-    """A kernel's stderr is no terminal, but it is shown."""
-    kernel = types.SimpleNamespace(config={"IPKernelApp": {}})
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: kernel))
-    monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    shown = io.StringIO()
-    monkeypatch.setattr("sys.stderr", shown)
-    profiled()
-    assert "roofprof: timing: call 5 of 5" in shown.getvalue()
 
 
 @pytest.mark.usefixtures("impatient")

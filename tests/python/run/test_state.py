@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from given_roofs import profiler
-from leavers import CASES, Buffers, Gradients, state_after
+from leavers import CASES, Gradients, state_after
 from sameness import WAYS, difference, seed
 from torch import nn
 
@@ -49,24 +49,6 @@ def test_the_comparison_tells_one_call_from_two(case):
 # ---- identity
 
 
-def test_objects_that_one_call_keeps_are_the_same_objects():
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    image = torch.ones(1, 3, 8, 8)
-    batch = {"image": image, "list": [image], "tuple": (image, [1])}
-    kept = [*model.parameters(), *model.buffers(), *(p.grad for p in model.parameters())]
-    inner = [batch["image"], batch["list"], batch["tuple"], batch["tuple"][1]]
-    outer = nn.Module()
-    outer.net = model
-    outer.forward = lambda batch: model(batch["image"])
-    profiler(outer).run(batch)
-    now = [*model.parameters(), *model.buffers(), *(p.grad for p in model.parameters())]
-    assert all(a is b for a, b in zip(kept, now, strict=True))
-    after = [batch["image"], batch["list"], batch["tuple"], batch["tuple"][1]]
-    assert all(a is b for a, b in zip(inner, after, strict=True))
-
-
 def test_gradient_that_the_first_call_made_is_the_one_that_stays():
     model = Gradients()
     added, seen = model.added.grad, []
@@ -74,23 +56,6 @@ def test_gradient_that_the_first_call_made_is_the_one_that_stays():
     profiler(model).run(torch.ones(3))
     assert model.fresh.grad is seen[0]
     assert model.added.grad is added
-
-
-def test_buffer_that_the_first_call_put_there_is_the_one_that_stays():
-    model, seen = Buffers(), []
-    model.register_forward_hook(lambda *_: seen.append((model.replaced, model.empty)))
-    profiler(model).run(torch.ones(1, 3))
-    assert model.replaced is seen[0][0]
-    assert model.empty is seen[0][1]
-
-
-def test_the_backward_of_an_earlier_call_still_runs():
-    """Batch statistics are put back after each further call, and the graph of the earlier one refers to them."""
-    model, x = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)), torch.rand(4, 8)
-    loss = model(x).sum()
-    profiler(model, repeat=2).run(x)
-    loss.backward()
-    assert model[0].weight.grad is not None
 
 
 def test_sentinels_are_handed_over_as_they_are():
@@ -112,26 +77,6 @@ def test_sentinels_are_handed_over_as_they_are():
 # ---- functions, and state that lies outside the model
 
 
-def test_function_over_a_module():
-    model = nn.BatchNorm1d(3)
-    profiler(lambda value: model(value) + 1).run(torch.rand(4, 3))
-    assert model.num_batches_tracked == 1
-    model = nn.BatchNorm1d(3)
-    profiler(model.forward).run(torch.rand(4, 3))
-    assert model.num_batches_tracked == 1
-
-
-GLOBAL_NORM = nn.BatchNorm1d(3)
-
-
-def test_function_over_a_global_module():
-    def function(value):
-        return GLOBAL_NORM(value)
-
-    profiler(function).run(torch.rand(4, 3))
-    assert GLOBAL_NORM.num_batches_tracked == 1
-
-
 def test_function_in_wrappers_and_helpers():
     model = nn.BatchNorm1d(3)
 
@@ -144,34 +89,6 @@ def test_function_in_wrappers_and_helpers():
 
     profiler(function).run(torch.rand(4, 3))
     assert model.num_batches_tracked == 1
-
-
-def test_iterators_are_not_used_up():
-    batches = iter([torch.ones(2, 8)] * 5)
-    model = nn.Linear(8, 4)
-    report = profiler(lambda batches: model(next(batches))).run(batches)
-    assert len(list(batches)) == 4
-    assert report.total.macs == 64
-    assert len(report.run_times) == 1
-    assert any("first call alone" in note for note in report.coverage.notes)
-
-
-def test_what_looks_after_itself_is_left_alone():
-    from concurrent.futures import ThreadPoolExecutor
-
-    class Pooled(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.pool = ThreadPoolExecutor(2)
-            self.fc = nn.Linear(8, 4)
-
-        def forward(self, value):
-            return [future.result() for future in [self.pool.submit(self.fc, value) for _ in range(2)]]
-
-    model = Pooled()
-    assert profiler(model).run(torch.ones(2, 8)).total.macs == 128
-    assert len(model(torch.ones(2, 8))) == 2
-    model.pool.shutdown(wait=True)
 
 
 def test_a_profiler_in_reach_of_its_own_model():

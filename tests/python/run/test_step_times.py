@@ -39,26 +39,6 @@ def test_each_step_has_its_time():
     assert (steps.slowest, steps.slowest_index) == (pytest.approx(max(times)), times.index(max(times)))
 
 
-def test_the_header_shows_them():
-    report = stepped(PAUSES)
-    table = " ".join(str(report).split())
-    assert "a block of 4 steps" in table
-    assert "by the number of steps)" in table
-    assert "single steps, each from the end of the one before: median" in table
-    assert f"(step {report.step_statistics.slowest_index} of 0 to 3)" in table
-
-
-def test_they_are_in_the_json():
-    report = stepped(PAUSES)
-    written = report.to_dict()
-    assert written["runs"]["steps"] == len(written["runs"]["step_ns"]) == 4
-    times = written["runs"]["step_ns"]
-    assert written["step_statistics"]["slowest_index"] == times.index(max(times))
-    again = roofprof.Report.from_dict(written)
-    assert again.step_times == report.step_times
-    assert again.step_statistics.median == report.step_statistics.median
-
-
 def test_the_first_ten_thousand_have_times():
     prof = profiler(None)
     with prof:
@@ -74,15 +54,6 @@ def test_none_without_steps():
     assert (report.steps, report.step_times, report.step_statistics) == (None, [], None)
     report = roofprof.count(nn.Linear(4, 4), torch.ones(1, 4))
     assert report.step_times == []
-
-
-def test_a_step_that_raised_is_none():
-    prof = profiler(nn.Linear(4, 4))
-    with pytest.raises(KeyError), prof:
-        prof.step()
-        prof.step()
-        raise KeyError
-    assert prof.report().steps == len(prof.report().step_times) == 2
 
 
 # ---- what comes after the last step
@@ -130,29 +101,3 @@ def test_a_step_on_average_is_one_of_the_steps(then, steps):
     assert after["work"]["macs"] == report.total.macs - steps * 2 * 2 * 4 * 4
     assert 0 < after["wall_ns"] <= report.total.wall * 1e9 - sum(report.to_dict()["runs"]["step_ns"])
     assert str(roofprof.Report.from_dict(report.to_dict())) == str(report)
-
-
-def test_in_the_last_step_there_may_be_what_was_in_none_before():
-    model = nn.Linear(4, 4)
-    prof = profiler(model)
-    with prof:
-        for size in range(1, 101):
-            model(torch.ones(size, 4))
-            prof.step()
-        model(torch.ones(7, 4))
-    macs = prof.report().to_dict()["runs"]["after_steps"]["work"]["macs"]
-    assert macs == 7 * 4 * 4
-    assert prof.report().total.macs == (5050 + 7) * 4 * 4
-    with prof:  # anew
-        model(torch.ones(3, 4))
-        prof.step()
-        model(torch.ones(2, 4))
-    assert prof.report().to_dict()["runs"]["after_steps"]["work"]["macs"] == 2 * 4 * 4
-
-
-def test_other_files_say_nothing_of_it():
-    given = trained(nn.Linear(4, 4), 3, unfinished).to_dict()
-    del given["runs"]["after_steps"]  # as those that were written before
-    report = roofprof.Report.from_dict(given)
-    assert report.steps == 3
-    assert "on average" not in str(report)

@@ -27,20 +27,7 @@ TEST(CudaCores, TheWorkedExampleOfAnRtx3060) {
   ASSERT_TRUE(peak);
   EXPECT_DOUBLE_EQ(*peak, 12'737.536e9);
   EXPECT_NEAR(*peak / 360e9, 35.38, 0.005);  // I_max
-}
-
-TEST(CudaCores, LanesByComputeCapability) {
-  const std::map<std::pair<int, int>, int> lanes = {
-      {{3, 5}, 192}, {{5, 0}, 128},  {{5, 2}, 128},  {{6, 0}, 64},   {{6, 1}, 128}, {{6, 2}, 128},
-      {{7, 0}, 64},  {{7, 5}, 64},   {{8, 0}, 64},   {{8, 6}, 128},  {{8, 7}, 128}, {{8, 9}, 128},
-      {{9, 0}, 128}, {{10, 0}, 128}, {{10, 3}, 128}, {{12, 0}, 128}, {{12, 1}, 128}};
-  for (const auto& [capability, expected] : lanes) {
-    EXPECT_EQ(fp32_lanes_per_sm(capability.first, capability.second), expected)
-        << capability.first << "." << capability.second;
-  }
   EXPECT_FALSE(cuda_core_fp32_peak(132, 1'980'000'000, 99, 0));
-  EXPECT_FALSE(cuda_core_fp32_peak(0, 1'980'000'000, 9, 0));
-  EXPECT_FALSE(cuda_core_fp32_peak(132, 0, 9, 0));
 }
 
 TEST(NvmlThrottle, ReasonsInWords) {
@@ -109,21 +96,6 @@ TEST_F(FakeDriver, WhatIsInItsWayIsSaid) {
     fake_set("devices", devices);
     EXPECT_SAYS(says, opening());
   }
-}
-
-// In a process of its own, as this one would keep it for the tests that follow.
-TEST_F(FakeDriver, IsFoundByItsNameAndTheOneThatWorkedIsKept) {
-  EXPECT_EQ(testing::in_child([&] {
-              fake_fail("cuInit", 34, 0);
-              const bool refused = message_of<CollectorError>([] { driver(); }) != "(nothing was thrown)";
-              fake_fail("cuInit", 0, 0);
-              dlopen(fake_library("all", "libcuda.so.1").c_str(), RTLD_NOW);
-              unsetenv("ROOFPROF_CUDA_LIB");
-              const Driver& first = driver();
-              use("ROOFPROF_CUDA_LIB", "/nowhere/libcuda.so.1");
-              return refused && first.devices == 1 && &driver() == &first;
-            }),
-            "");
 }
 
 TEST_F(FakeDriver, WaitsForActiveDevicesOnly) {

@@ -71,29 +71,6 @@ TEST(Custom, OneThatDoesNotIsInferred) {
   EXPECT_EQ(report.table().find("ATTENTION"), std::string::npos);
 }
 
-TEST(Custom, OneThatOnlyCallsOthersIsExactAllTheSame) {
-  struct Wrapper : Module {
-    Wrapper() { linear = register_module("linear", Linear(4, 4)); }
-    torch::Tensor forward(const torch::Tensor& x) { return linear(x); }
-    Linear linear = nullptr;
-  };
-  Sequential model{std::make_shared<Wrapper>()};
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(report.row("0").macs, 48);
-  EXPECT_EQ(report.row("0").calls, std::nullopt);
-  for (const auto& row : report.rows()) EXPECT_FALSE(row.inferred) << row.path;
-}
-
-TEST(Custom, InABlockWhatAModelsOwnForwardDoesIsOutside) {
-  const auto model = std::make_shared<Net<Silent>>();
-  const auto x = torch::rand({3, 4});
-  const Report report = profiled(model, [&] { model->forward(x); });
-  EXPECT_EQ(macs_by_module(report), kMacs);
-  EXPECT_TRUE(report.row("(outside)").inferred);
-  EXPECT_TRUE(report.row("").inferred);
-  EXPECT_EQ(report.row("").calls, std::nullopt);
-}
-
 TEST(Custom, ViewsOfParametersCountAsThemAndTiedOnesAsNobodys) {
   struct Tied : Module {
     Tied() {
@@ -119,29 +96,6 @@ TEST(Custom, BackwardFollowsTheOwnerOfTheForward) {
   Macs twice = kMacs;
   for (auto& [path, macs] : twice) macs *= 2;
   EXPECT_EQ(macs_by_module(report, "backward"), twice);
-}
-
-TEST(Custom, ScopesOutsideAProfileDoNothing) {
-  Telling module;
-  const auto x = torch::rand({3, 4});
-  EXPECT_NO_THROW(module(x));
-  const Report report = profiled(Linear(4, 4), [&] { module(x); });
-  EXPECT_EQ(macs_by_module(report), (Macs{{"(outside)", 2 * 48}}));
-}
-
-TEST(Custom, RegionsInsideAModule) {
-  struct Marked : Module {
-    Marked() { linear = register_module("linear", Linear(4, 4)); }
-    torch::Tensor forward(const torch::Tensor& x) {
-      ROOFPROF_SCOPE(*this);
-      ROOFPROF_SCOPE("part");
-      return linear(x).mm(x.t());
-    }
-    Linear linear = nullptr;
-  };
-  Sequential model{std::make_shared<Marked>()};
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(macs_by_module(report), (Macs{{"0.linear", 48}, {"0.part", 36}}));
 }
 
 }  // namespace

@@ -25,24 +25,6 @@ TEST(Models, SequentialsAreTheSumOfTheirChildren) {
   EXPECT_TRUE(report.coverage().uncalled_modules.empty());
 }
 
-TEST(Models, ContainersHaveNoCallsAndAnUncalledModuleIsNamed) {
-  struct Net : Module {
-    Net() {
-      register_module("stack", Sequential(Linear(2, 2)));
-      register_module("used", used);
-    }
-    Linear used{4, 2};
-  };
-  const auto model = std::make_shared<Net>();
-  auto used = model->used;
-  const auto x = torch::rand({3, 4});
-  const Report report = profiled(model, [&] { used(x); });
-  EXPECT_EQ(report.coverage().uncalled_modules, std::vector<std::string>{"stack.0"});
-  EXPECT_EQ(report.row("used").calls, 1);
-  EXPECT_EQ(report.row("stack").calls, std::nullopt);
-  EXPECT_EQ(report.row("stack.0").calls, 0);
-}
-
 // Calls and MACs of an encoder layer's parts, for s positions of b examples, d features, f of the inner layer.
 void add_encoder_layer(Macs& macs, const std::string& path, std::int64_t s, std::int64_t b, std::int64_t d,
                        std::int64_t f) {
@@ -68,54 +50,6 @@ TEST(Models, ATransformersInnerModules) {
   // Used by its parent as a pair of parameters, never called: as in Python.
   EXPECT_EQ(report.row("encoder.layers.0.self_attn.out_proj").macs, 0);
   for (const auto& row : report.rows()) EXPECT_FALSE(row.inferred) << row.path;
-}
-
-TEST(Models, ModuleListsAndAnyModules) {
-  struct Net : Module {
-    Net() {
-      layers->push_back(Linear(4, 4));
-      layers->push_back(Linear(4, 4));
-      register_module("layers", layers);
-      register_module("head", head.ptr());
-    }
-    torch::Tensor forward(torch::Tensor x) {
-      for (const auto& layer : *layers) x = layer->as<Linear>()->forward(x);
-      return head.forward(x);
-    }
-    ModuleList layers;
-    AnyModule head{Linear(4, 2)};
-  };
-  const auto model = std::make_shared<Net>();
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(macs_by_module(report), (Macs{{"layers.0", 48}, {"layers.1", 48}, {"head", 24}}));
-  EXPECT_FALSE(report.row("").inferred);  // run() called it itself
-}
-
-TEST(Models, ASharedModuleStandsBelowTheParentThatRuns) {
-  struct Half : Module {
-    explicit Half(const Linear& linear) : linear(register_module("linear", linear)) {}
-    torch::Tensor forward(const torch::Tensor& x) {
-      ROOFPROF_SCOPE(*this);
-      return linear(x);
-    }
-    Linear linear;
-  };
-  struct Net : Module {
-    Net() : shared(4, 4) {
-      first = register_module("first", std::make_shared<Half>(shared));
-      second = register_module("second", std::make_shared<Half>(shared));
-    }
-    torch::Tensor forward(const torch::Tensor& x) { return second->forward(second->forward(first->forward(x))); }
-    Linear shared;
-    std::shared_ptr<Half> first, second;
-  };
-  const auto model = std::make_shared<Net>();
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(macs_by_module(report), (Macs{{"first.linear", 48}, {"second.linear", 96}}));
-  EXPECT_EQ(report.row("first").calls, 1);
-  EXPECT_EQ(report.row("second").calls, 2);
-  EXPECT_EQ(report.row("").params, 4 * 4 + 4);
-  EXPECT_EQ(report.row("second").params, 4 * 4 + 4);
 }
 
 TEST(Models, ATrainingStepByModuleAndPhase) {
@@ -179,25 +113,6 @@ TEST(Models, ModulesCalledOnOtherThreadsCount) {
   EXPECT_EQ(report.row("0").calls, 2);
   EXPECT_EQ(report.row("1").calls, 2);
   EXPECT_EQ(macs_by_module(report), (Macs{{"0", 2 * 4 * 16 * 8}}));
-}
-
-TEST(Models, AnotherModelsCallsAreOutside) {
-  Linear model(4, 4);
-  Linear other(4, 4);
-  const auto x = torch::rand({3, 4});
-  const Report report = profiled(model, [&] { other(model(x)); });
-  EXPECT_EQ(macs_by_module(report), (Macs{{"", 48}, {"(outside)", 48}}));
-}
-
-TEST(Models, LstmIsItsCellsUnrolled) {
-  constexpr std::int64_t steps = 5, batch = 2, in = 4, hidden = 3;
-  LSTM model(LSTMOptions(in, hidden).num_layers(2));
-  Sequential around(model);
-  const auto x = torch::rand({steps, batch, in});
-  const Report report = profiled(around, [&] { model->forward(x); });
-  // Four gates from the input and the state before, in two layers.
-  EXPECT_EQ(macs_by_module(report), (Macs{{"0", steps * batch * 4 * hidden * ((in + hidden) + (hidden + hidden))}}));
-  EXPECT_EQ(report.row("0").calls, 1);
 }
 
 }  // namespace

@@ -33,19 +33,6 @@ TEST(Norms, HaveTheirOpsInTraining) {
   check_norm(InstanceNorm3d(4), torch::rand({3, 4, 2, 2, 2}), "aten::instance_norm", 0);
 }
 
-TEST(Norms, HaveTheirOpsInEvaluation) {
-  BatchNorm2d norm(4);
-  norm->eval();
-  check_norm(norm, torch::rand({3, 4, 2, 2}), "aten::batch_norm", 0);
-}
-
-TEST(Norms, CumulativeAveragesAndMissingBatches) {
-  // momentum none: reads num_batches_tracked in between.
-  check_norm(BatchNorm1d(BatchNorm1dOptions(4).momentum(std::nullopt)), torch::rand({3, 4}), "aten::batch_norm", 2);
-  // One image without a batch: its views are made before and after the operator.
-  check_norm(InstanceNorm2d(4), torch::rand({4, 2, 2}), "aten::instance_norm", 0);
-}
-
 TEST(Norms, EndWhereTheirOperatorRaises) {
   torch::nn::Sequential model(BatchNorm1d(4), ReLU());
   const auto one_value_each = torch::rand({1, 4});

@@ -40,24 +40,6 @@ TEST(Shared, IsCalledAfterItsNeighbour) {
   expect_certain(report);
 }
 
-TEST(Shared, MayStandInOneContainerTwiceAndHasOneRowThere) {
-  Linear shared(4, 4);
-  const Report report = profiled_pair(Sequential(shared, ReLU(), shared), Sequential(Tanh(), shared, shared));
-  EXPECT_EQ(macs_by_module(report), (Macs{{"a.0", 4 * kShared}, {"b.1", 2 * kShared}}));
-  EXPECT_EQ(report.row("a.0").calls, 4);
-  EXPECT_EQ(report.row("b.1").calls, 2);
-  EXPECT_THROW(report.row("a.2"), std::out_of_range);
-  expect_certain(report);
-}
-
-TEST(Shared, AndFirstInBothLeavesDoubtOfWhatFollows) {
-  Linear shared(4, 4);
-  ReLU first;
-  const Report report = profiled_pair(Sequential(first, shared), Sequential(first, shared));
-  EXPECT_EQ(report.total().macs, 3 * kShared);
-  for (const auto* path : {"a.0", "a.1", "b.0", "b.1"}) EXPECT_TRUE(report.row(path).inferred) << path;
-}
-
 TEST(Shared, TellsOfItsBackward) {
   Linear shared(4, 4);
   const auto net = std::make_shared<Pair>(Sequential(shared, ReLU()), Sequential(Tanh(), shared));
@@ -66,15 +48,6 @@ TEST(Shared, TellsOfItsBackward) {
   EXPECT_EQ(macs_by_module(report, "forward"), (Macs{{"a.0", 2 * kShared}, {"b.1", kShared}}));
   EXPECT_EQ(macs_by_module(report, "backward"), (Macs{{"a.0", 4 * kShared}, {"b.1", 2 * kShared}}));
   EXPECT_FALSE(report.row("a.0").inferred);
-}
-
-TEST(Shared, IsToldOnAnotherThread) {
-  Linear shared(4, 4);
-  const auto net = std::make_shared<Pair>(Sequential(ReLU(), shared), Sequential(Tanh(), shared));
-  const auto x = torch::rand({3, 4});
-  const Report report = profiled(net, [&] { std::thread([&] { net->forward(x); }).join(); });
-  EXPECT_EQ(macs_by_module(report), (Macs{{"a.1", 2 * kShared}, {"b.1", kShared}}));
-  EXPECT_FALSE(report.row("a.1").inferred);
 }
 
 TEST(Shared, IsMarkedWhereNothingTells) {
@@ -89,22 +62,6 @@ TEST(Shared, IsMarkedWhereNothingTells) {
   ASSERT_NE(note, notes.end());
   EXPECT_EQ(note->where, (std::vector<std::string>{"a.0", "b.0"}));
   EXPECT_NE(report.table().find("~0"), std::string::npos);
-}
-
-TEST(Shared, IsMarkedInListsToo) {
-  struct Lists : Module {
-    Lists() {
-      register_module("first", first);
-      register_module("second", second);
-    }
-    torch::Tensor forward(const torch::Tensor& x) { return shared(shared(x)); }
-    Linear shared{4, 4};
-    ModuleList first{shared}, second{shared};
-  };
-  const Report report = profiled(std::make_shared<Lists>(), torch::rand({3, 4}));
-  EXPECT_EQ(report.total().macs, 2 * kShared);
-  EXPECT_TRUE(report.row("first.0").inferred);
-  EXPECT_TRUE(report.row("second.0").inferred);
 }
 
 }  // namespace

@@ -77,47 +77,6 @@ TEST(Shapes, AreThoseOfTheLastCall) {
   }
 }
 
-struct Opaque {
-  torch::Tensor inside;
-};
-struct ReturnsOpaque : Module {
-  Opaque forward(const torch::Tensor& x) { return {x + 1}; }
-};
-
-TEST(Shapes, OfWhatARunCannotLookIntoAreNotKnown) {
-  const Report report = profiled(std::make_shared<ReturnsOpaque>(), torch::rand({2, 3}));
-  EXPECT_EQ(report.row("").input_shapes, (Shapes{{2, 3}}));
-  EXPECT_TRUE(report.row("").output_shapes.empty());
-  EXPECT_EQ(report.row("").output_bytes, std::nullopt);
-}
-
-TEST(Shapes, OfAnAnyModuleAreItsTensors) {
-  AnyModule model(Linear(4, 2));
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(report.row("").output_shapes, (Shapes{{3, 2}}));
-}
-
-// With gradients a ReLU saves its result for the backward, and a Linear what it was given.
-TEST(KeptMemory, IsWhatTheBackwardNeedsBesideTheOutput) {
-  Sequential model(Linear(8, 16), ReLU(), Linear(16, 4));
-  const auto x = torch::rand({5, 8});
-  const Report report = count(model, x);
-  EXPECT_EQ(report.row("0").kept_memory, 0);
-  EXPECT_EQ(report.row("1").kept_memory, 0);
-  EXPECT_EQ(report.row("2").kept_memory, 0);
-  EXPECT_EQ(report.row("").kept_memory, 5 * 16 * 4);
-  const torch::NoGradGuard no_grad;
-  EXPECT_EQ(count(model, x).row("").kept_memory, 0);
-}
-
-TEST(KeptMemory, OfANormalisationIsItsStatistics) {
-  BatchNorm2d norm(6);
-  norm->train();
-  Sequential model(norm);
-  const Report report = count(model, torch::rand({4, 6, 3, 3}));
-  EXPECT_EQ(report.row("0").kept_memory, 2 * 6 * 4);  // mean and inverse deviation of each channel
-}
-
 // ---- a module that calls itself
 
 struct Recursive : Module {
@@ -138,27 +97,6 @@ TEST(Recursion, CountsEachCallOfItself) {
   EXPECT_EQ(report.row("").calls, 60);
   EXPECT_EQ(report.row("fc").calls, 60);
   EXPECT_EQ(report.row("").macs, 60 * 2 * 8 * 8);
-}
-
-struct Helped : Module {
-  Linear fc = register_module("fc", Linear(8, 8));
-  torch::Tensor step(const torch::Tensor& x) {
-    ROOFPROF_SCOPE(this);
-    return fc(x);
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    ROOFPROF_SCOPE(this);
-    return step(step(x));
-  }
-};
-struct HelpedUnmarked : Helped {
-  torch::Tensor forward(const torch::Tensor& x) { return step(step(x)); }
-};
-
-TEST(Recursion, IsNotWhatAForwardCallsOfItsOwn) {
-  const auto x = torch::rand({2, 8});
-  EXPECT_EQ(count(std::make_shared<Helped>(), x).row("").calls, 1);
-  EXPECT_EQ(count(std::make_shared<HelpedUnmarked>(), x).row("").calls, 1);
 }
 
 // ---- what marks take
@@ -189,13 +127,6 @@ TEST(Marks, TakePointersAndHolders) {
   EXPECT_EQ(report.row("holder").self.flops, report.row("pointer").self.flops);
   EXPECT_THROW({ ROOFPROF_SCOPE(InnerHolder(nullptr)); }, std::invalid_argument);
   EXPECT_THROW({ ROOFPROF_SCOPE(std::shared_ptr<Inner>()); }, std::invalid_argument);
-}
-
-TEST(Marks, TakeNamesThatAreMadeThere) {
-  Identity model;
-  const std::string name = "made";
-  const Report report = count(model, [&] { ROOFPROF_SCOPE(std::string(name)); });
-  EXPECT_EQ(report.row("(outside).made").calls, 1);
 }
 
 // ---- modules that come late

@@ -41,40 +41,5 @@ TEST(Fallback, OpsStandWithTheirParameters) {
   EXPECT_TRUE(report.coverage().uncalled_modules.empty());
 }
 
-TEST(Fallback, AnOptimizersWorkIsNoModules) {
-  Linear model(4, 4);
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).weight_decay(0.1).momentum(0.9));
-  model(torch::rand({3, 4})).sum().backward();
-  const Report report = profiled(model, [&] { optimizer.step(); });
-  EXPECT_FALSE(ops_by_module(report).contains(""));
-  EXPECT_TRUE(ops_by_module(report).contains("(outside)"));
-}
-
-TEST(Fallback, ATensorOfSeveralModulesIsNobodys) {
-  Linear a(4, 4), b(4, 4);
-  b->weight = b->register_parameter("tied", a->weight);
-  Sequential model(a, b);
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(report.total().macs, 96);
-  // Each still has a bias of its own.
-  EXPECT_EQ(macs_by_module(report), (Macs{{"0", 48}, {"1", 48}}));
-}
-
-TEST(Fallback, ModulesThatTellAreExact) {
-  struct Telling : Module {
-    Telling() { linear = register_module("linear", Linear(4, 4)); }
-    torch::Tensor forward(const torch::Tensor& x) {
-      ROOFPROF_SCOPE(*this);
-      return linear(x).relu();
-    }
-    Linear linear = nullptr;
-  };
-  Sequential model{std::make_shared<Telling>()};
-  const Report report = profiled(model, torch::rand({3, 4}));
-  EXPECT_EQ(report.row("0").calls, 1);
-  EXPECT_TRUE(ops_by_module(report).at("0").contains("aten::relu"));
-  EXPECT_EQ(macs_by_module(report), (Macs{{"0.linear", 48}}));
-}
-
 }  // namespace
 }  // namespace roofprof::testing

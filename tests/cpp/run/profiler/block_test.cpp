@@ -112,25 +112,6 @@ TEST(Blocks, AreObservedOnceAsTheyAre) {
   EXPECT_EQ(prof.report().total().macs, kLinearMacs);
 }
 
-TEST(Blocks, HaveTheMeanOfAStepInTheHeader) {
-  torch::nn::Linear model(16, 8);
-  RooflineProfiler prof(model, quick());
-  {
-    Block block(prof);
-    for (int i = 0; i < 4; ++i) {
-      model->forward(torch::rand({50, 16}));
-      block.step();
-    }
-  }
-  const Report report = prof.report();
-  EXPECT_EQ(report.steps(), 4);
-  EXPECT_EQ(report.total().macs, 4 * 50 * 16 * 8);
-  const auto table = report.table();
-  EXPECT_NE(table.find("a block of 4 steps: "), std::string::npos) << table;
-  EXPECT_NE(table.find("a step on average: "), std::string::npos) << table;
-  EXPECT_NE(table.find("6.40k MACs"), std::string::npos) << table;
-}
-
 TEST(Blocks, EndWithAnExceptionAndAPartialReport) {
   torch::nn::Linear model(16, 8);
   RooflineProfiler prof(model, quick());
@@ -148,31 +129,6 @@ TEST(Blocks, EndWithAnExceptionAndAPartialReport) {
   EXPECT_GT(prof.report().total().time_ns.value_or(0), 0);
   EXPECT_FALSE(at::hasGlobalCallbacks());
   EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
-}
-
-// An exception that was caught, or was on its way before the block began, is not the block's.
-TEST(Blocks, AreNotPartialForTheExceptionsOfOthers) {
-  torch::nn::Linear model(16, 8);
-  RooflineProfiler prof(model, quick());
-  struct Profiles {
-    ~Profiles() {
-      const Block block(prof);
-      model->forward(input());
-      try {
-        throw std::runtime_error("inside");
-      } catch (const std::runtime_error&) {
-      }
-    }
-    torch::nn::Linear& model;
-    RooflineProfiler<torch::nn::Linear>& prof;
-  };
-  try {
-    const Profiles profiles{model, prof};
-    throw std::runtime_error("outside");
-  } catch (const std::runtime_error&) {
-  }
-  EXPECT_FALSE(prof.report().partial());
-  EXPECT_EQ(prof.report().total().macs, kLinearMacs);
 }
 
 TEST(Blocks, DoNotNest) {
@@ -199,63 +155,6 @@ TEST(Blocks, DoNotNest) {
   EXPECT_EQ(prof.report().total().macs, 2 * kLinearMacs);
   EXPECT_EQ(refusal_of([&] { static_cast<void>(other.report()); }),
             "roofprof: nothing was profiled yet; call run(...) or open a Block first");
-}
-
-TEST(Blocks, MayOutliveTheirProfiler) {
-  torch::nn::Linear model(16, 8);
-  auto prof = std::make_unique<RooflineProfiler<torch::nn::Linear>>(model, quick());
-  {
-    const Block block(*prof);
-    prof.reset();
-    model->forward(input());
-  }
-  RooflineProfiler from(model, quick());
-  std::unique_ptr<RooflineProfiler<torch::nn::Linear>> to;
-  {
-    const Block block(from);
-    to = std::make_unique<RooflineProfiler<torch::nn::Linear>>(std::move(from));
-    model->forward(input());
-  }
-  EXPECT_EQ(to->report().total().macs, kLinearMacs);
-}
-
-// ---- a repeated closure
-
-TEST(Steps, RunTheClosureSoOftenAndNothingIsPutBack) {
-  torch::nn::Linear model(16, 8);
-  torch::optim::SGD optimizer(model->parameters(), 0.1);
-  RooflineProfiler prof(model, quick());
-  int steps = 0;
-  const auto before = model->weight.detach().clone();
-  const Report report = prof.run_steps(5, [&] {
-    ++steps;
-    optimizer.zero_grad();
-    model->forward(torch::rand({50, 16})).sum().backward();
-    optimizer.step();
-  });
-  EXPECT_EQ(steps, 5);
-  EXPECT_EQ(report.steps(), 5);
-  EXPECT_EQ(report.total().macs, 5 * 2 * 50 * 16 * 8);
-  EXPECT_FALSE(torch::equal(model->weight, before));
-  const auto table = report.table();
-  EXPECT_NE(table.find("a block of 5 steps: "), std::string::npos) << table;
-  EXPECT_NE(table.find("12.8k MACs"), std::string::npos) << table;
-}
-
-TEST(Steps, EndWithAnException) {
-  torch::nn::Linear model(16, 8);
-  RooflineProfiler prof(model, quick());
-  int steps = 0;
-  EXPECT_THROW(prof.run_steps(5,
-                              [&] {
-                                model->forward(input());
-                                if (++steps == 3) throw std::runtime_error("third");
-                              }),
-               std::runtime_error);
-  EXPECT_TRUE(prof.report().partial());
-  EXPECT_EQ(prof.report().steps(), 2);
-  EXPECT_EQ(prof.report().total().macs, 3 * kLinearMacs);
-  EXPECT_THROW(prof.run_steps(0, [] {}), std::invalid_argument);
 }
 
 // ---- marks
@@ -296,26 +195,6 @@ TEST(Marks, ModulesCalledInsideDeclaredWorkWereCalled) {
   EXPECT_EQ(report.row("").self.macs, 1000);
   EXPECT_EQ(report.row("last").macs, 4 * 8 * 2);
   EXPECT_EQ(report.total().macs, 1000 + 4 * 8 * 2);
-}
-
-namespace elsewhere::roofprof {
-
-// Not the library's own namespace, which the macros mean all the same.
-void two_on_a_line(const at::Tensor& x) {
-  // clang-format off
-  ROOFPROF_SCOPE("outer"); ROOFPROF_SCOPE("inner");
-  // clang-format on
-  x.add(1);
-}
-
-}  // namespace elsewhere::roofprof
-
-TEST(Marks, MayStandTwoOnALine) {
-  torch::nn::Identity model;
-  RooflineProfiler prof(model, quick());
-  const auto x = torch::rand({2, 3});
-  const Report report = prof.run([&] { elsewhere::roofprof::two_on_a_line(x); });
-  EXPECT_EQ(report.row("(outside).outer.inner").flops, 6);
 }
 
 }  // namespace

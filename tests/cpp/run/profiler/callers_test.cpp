@@ -7,12 +7,10 @@
 #include <torch/nn.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <future>
 #include <latch>
-#include <mutex>
-#include <queue>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -107,11 +105,6 @@ TEST(CallsOfOthers, OfASequentialAreLeftOut) {
   others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
 }
 
-TEST(CallsOfOthers, OfAModelWithoutMarksAreLeftOut) {
-  Unmarked model;
-  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
-}
-
 TEST(CallsOfOthers, OfAModelWithMarksAreLeftOut) {
   Marked model;
   others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
@@ -121,11 +114,6 @@ TEST(CallsOfOthers, AreLeftOutWithTheirBackward) {
   Marked model;
   others_are_left_out(
       model, [&](const Tensor& x) { torch::autograd::grad({model->forward(x).sum()}, {model->first->weight}); });
-}
-
-TEST(CallsOfOthers, OnThreadsForEachRequestAreLeftOut) {
-  Unmarked model;
-  others_are_left_out(model, [&](const Tensor& x) { std::thread([&] { model->forward(x); }).join(); });
 }
 
 TEST(CallsOfOthers, OfTorchScriptAreLeftOut) {
@@ -154,44 +142,29 @@ struct Interrupted : torch::nn::Module {
 // A thread that was there before does what it is told.
 class Worker {
  public:
-  Worker() : thread_([this] { work(); }) {}
+  Worker() = default;
   ~Worker() {
-    hand_over({});
+    task_ = nullptr;
+    given_.release();
     thread_.join();
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   void run(const std::function<void()>& task) {
-    std::promise<void> done;
-    hand_over([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
+    task_ = &task;
+    given_.release();
+    done_.acquire();
   }
 
  private:
-  void hand_over(std::function<void()> task) {
-    const std::lock_guard lock(mutex_);
-    tasks_.push(std::move(task));
-    given_.notify_one();
-  }
-  void work() {
-    while (true) {
-      std::unique_lock lock(mutex_);
-      given_.wait(lock, [&] { return !tasks_.empty(); });
-      const auto task = std::move(tasks_.front());
-      tasks_.pop();
-      lock.unlock();
-      if (!task) return;
-      task();
+  const std::function<void()>* task_ = nullptr;
+  std::binary_semaphore given_{0}, done_{0};
+  std::thread thread_{[this] {
+    while (given_.acquire(), task_ != nullptr) {
+      (*task_)();
+      done_.release();
     }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable given_;
-  std::queue<std::function<void()>> tasks_;
-  std::thread thread_;
+  }};
 };
 
 TEST(CallsOfOthers, AreNumbered) {
@@ -233,8 +206,6 @@ void blocks_leave_others_out(Model model, const std::function<void(const Tensor&
 TEST(CallsOfOthers, AreLeftOutOfBlocks) {
   auto several = sequential();
   blocks_leave_others_out(several, [&](const Tensor& x) { several->forward(x); });
-  Unmarked unmarked;
-  blocks_leave_others_out(unmarked, [&](const Tensor& x) { unmarked->forward(x); });
   Marked marked;
   blocks_leave_others_out(marked, [&](const Tensor& x) { marked->forward(x); });
 }
@@ -309,10 +280,6 @@ void profile_at_once(Model model, std::int64_t macs = kMacs) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(ProfilesAtOnce, OfASequentialAreExact) { profile_at_once(sequential()); }
-TEST(ProfilesAtOnce, OfAModelWithoutMarksAreExact) { profile_at_once(Unmarked()); }
-TEST(ProfilesAtOnce, OfAModelWithMarksAreExact) { profile_at_once(Marked()); }
-
 struct ThreadedImpl : torch::nn::Module {
   Tensor forward(const Tensor& x) {
     auto other = std::async(std::launch::async, [&] { return left(x); });
@@ -327,21 +294,6 @@ TEST(ProfilesAtOnce, OfAModelThatStartsThreadsAreExact) { profile_at_once(Thread
 
 // ---- the model's own threads
 
-TEST(OwnThreads, OfTheForwardCount) {
-  Threaded model;
-  for (int run = 0; run < 10; ++run) {
-    const Report report = RooflineProfiler(model, quick()).run(rows());
-    expect_one_call(report);
-    EXPECT_EQ(report.row("left").calls, 1);
-    EXPECT_EQ(note_of(report, "other-calls"), nullptr);
-  }
-}
-
-TEST(OwnThreads, CountWhileOthersCall) {
-  Threaded model;
-  others_are_left_out(model, [&](const Tensor& x) { model->forward(x); });
-}
-
 struct PooledImpl : torch::nn::Module {
   Tensor forward(const Tensor& x) {
     Tensor y;
@@ -353,31 +305,6 @@ struct PooledImpl : torch::nn::Module {
   Linear right = register_module("right", Linear(16, 8));
 };
 TORCH_MODULE(Pooled);
-
-TEST(OwnThreads, OfTorchsPoolCount) {
-  Pooled model;
-  model->on_pool = [](const std::function<void()>& task) {
-    std::promise<void> done;
-    at::launch([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  };
-  model->forward(rows());  // the pool is there
-  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
-}
-
-TEST(OwnThreads, OfAPoolThatTheFirstCallMakesCount) {
-  Pooled model;
-  std::unique_ptr<Worker> worker;
-  model->on_pool = [&](const std::function<void()>& task) {
-    if (!worker) worker = std::make_unique<Worker>();
-    worker->run(task);
-  };
-  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
-  expect_one_call(RooflineProfiler(model, quick()).run(rows()));
-}
 
 struct MarkedPoolImpl : PooledImpl {
   Tensor forward(const Tensor& x) {

@@ -51,41 +51,6 @@ void expect_counted(const Report& report) {
   EXPECT_TRUE(goes_back || report.table().find("one call, counted only") != std::string::npos);
 }
 
-struct TrainingStep : torch::nn::Module {
-  torch::Tensor forward(const torch::Tensor& x) {
-    layer(x).sum().backward();
-    optimizer.step();
-    return x;
-  }
-  torch::nn::Linear layer = register_module("layer", torch::nn::Linear(64, 32));
-  torch::optim::Adam optimizer{layer->parameters(), 0.1};
-};
-
-TEST(Count, TellsWhatIsAliveWhenMostMemoryIs) {
-  constexpr std::int64_t kParameters = (64 + 1) * 32 * 4;
-  TrainingStep model;
-  const Report counted = count(model, torch::rand({1, 64}));
-  std::map<std::string, std::int64_t> bytes;
-  std::int64_t allocated = 0;
-  for (const auto& row : counted.memory_at_peak()) {
-    bytes[row.category] += row.bytes;
-    allocated += row.before ? 0 : row.bytes;
-  }
-  EXPECT_EQ(allocated, counted.total().peak_memory);
-  EXPECT_EQ(bytes["parameters"], kParameters);
-  EXPECT_EQ(bytes["gradients"], kParameters);
-  EXPECT_EQ(bytes["inputs"], 64 * 4);
-  EXPECT_GE(bytes["optimizer state"], 2 * 64 * 32 * 4);  // the weight's; the peak may be before the bias has any
-  EXPECT_LE(bytes["optimizer state"], 2 * kParameters);
-  const auto timeline = counted.memory_timeline();
-  const auto peak = std::ranges::find(timeline, true, &MemoryMoment::is_peak);
-  ASSERT_NE(peak, timeline.end());
-  EXPECT_EQ(peak->bytes, counted.total().peak_memory);
-  EXPECT_EQ(peak->phase, "optimizer");
-  EXPECT_NE(counted.table({.by = "memory"}).find("all optimizer state"), std::string::npos);
-  EXPECT_EQ(Report::from_json_text(counted.to_json()).to_csv("memory"), counted.to_csv("memory"));
-}
-
 TEST(Count, IsOneCallWithoutTimesAndRoofs) {
   Counted model;
   const Report counted = count(model, input());
@@ -138,23 +103,6 @@ TEST(Count, OfALinearLayerHasTheBytesOfWhatLibTorchRuns) {
   EXPECT_EQ(flat.total().bytes, kProduct + 32);
   EXPECT_EQ(flat.total().flops, deep.total().flops);
   EXPECT_EQ(flat.total().macs, deep.total().macs);
-}
-
-TEST(Count, HandsOnWhatTheCallThrows) {
-  Counted model;
-  RooflineProfiler prof(model, quick());
-  EXPECT_THROW(prof.count(torch::rand({4, 3})), c10::Error);
-  EXPECT_TRUE(prof.report().partial());
-  EXPECT_EQ(prof.count(input()).total().macs, kLinearMacs);
-}
-
-TEST(Count, IsWhatRunDoesWithoutRepeats) {
-  Counted model;
-  RooflineProfiler prof(model, {.repeat = 0});
-  const Report report = prof.run(input());
-  EXPECT_EQ(model.calls, 1);
-  EXPECT_EQ(report.total().macs, kLinearMacs);
-  expect_counted(report);
 }
 
 // ---- arguments in braces
@@ -216,12 +164,6 @@ TEST(Refused, OptionsThatMakeNoSense) {
       "roofprof: ceilings are not usable: operations_per_second of fp32 is 0, not a positive number",
       make({.ceilings = none}));
   EXPECT_THROW(RooflineProfiler(model, {.ceilings = Ceilings::load("/no/such/file")}), std::runtime_error);
-}
-
-TEST(Refused, ModelsThatAreNotThere) {
-  expect_refused<std::invalid_argument>(
-      "roofprof: the torch::jit::Module is empty; give the profiler one that was loaded or scripted",
-      [] { RooflineProfiler prof{torch::jit::Module()}; });
 }
 
 TEST(Refused, WhatWasMovedFrom) {

@@ -107,66 +107,6 @@ TEST(Lifetimes, AReportThatWasMovedFromIsTheSameReport) {
   EXPECT_EQ(macs, kLinearMacs);
 }
 
-TEST(Lifetimes, ValuesThatWereMovedFromHaveAllTheirFunctions) {
-  // NOLINTBEGIN(bugprone-use-after-move)
-  torch::nn::Sequential model;
-  for (int i = 0; i < 3; ++i) model->push_back(torch::nn::Linear(16, 16));
-  const Report report = count(model, input());
-  const auto use = [](const Figures& figures) {
-    EXPECT_EQ(figures.time().has_value(), figures.time_ns.has_value());
-    return figures.figure("macs");
-  };
-  for (auto row : report.rows()) {
-    const RooflineRow copy = row;
-    const RooflineRow moved = std::move(row);
-    EXPECT_EQ(use(moved), use(copy));
-    static_cast<void>(row.figure("percent_of_roof"));
-    static_cast<void>(row.known_params());
-  }
-  auto groups = report.group({"op", "module"});
-  const auto taken = std::move(groups);
-  EXPECT_TRUE(groups.empty());
-  for (auto group : taken) {
-    const GroupRow moved = std::move(group);
-    static_cast<void>(group.figure("calls"));
-    EXPECT_GT(moved.figure("calls"), 0);
-  }
-  auto folded = report.siblings();
-  ASSERT_EQ(folded.size(), 1U);
-  EXPECT_EQ(folded[0].mean().macs, 4 * 16 * 16);
-  const Siblings moved = std::move(folded[0]);
-  EXPECT_EQ(moved.mean().macs, 4 * 16 * 16);
-  EXPECT_THROW(static_cast<void>(folded[0].mean()), std::logic_error);
-  EXPECT_THROW(static_cast<void>(Siblings().mean()), std::logic_error);
-
-  Ceilings roofs = *quick().ceilings;
-  const Ceilings kept = std::move(roofs);
-  EXPECT_EQ(roofs.compute_for(DType::fp32), nullptr);
-  EXPECT_EQ(roofs.memory_for(1), nullptr);
-  EXPECT_FALSE(roofs.memory_roof({1, 1, 0}));
-  EXPECT_THROW(static_cast<void>(roofs.curve.bytes_per_second({1, 1, 0})), std::logic_error);
-  EXPECT_THROW(static_cast<void>(roofs.curve.spread_at(1)), std::logic_error);
-  const auto temporary = [&] { return kept; };
-  EXPECT_EQ(temporary().compute_for(DType::fp32)->operations_per_second, 1e9);
-  EXPECT_FALSE(temporary().compute_for(DType::fp16));
-  EXPECT_EQ(temporary().memory_level("DRAM")->level, "DRAM");
-  const auto roof = temporary().memory_roof({1, 1, 0});
-  EXPECT_EQ(roof->level, "DRAM");  // of ceilings that are gone
-
-  OpCall call;
-  call.name = "my::op";
-  auto& argument = call.arguments.emplace_back();
-  argument.name = "x";
-  argument.tensors.emplace_back().sizes = {2, 3};
-  const OpCall held = std::move(call);
-  EXPECT_EQ(held.tensor("x").numel(), 6);
-  EXPECT_THROW(static_cast<void>(call.tensor("x")), std::out_of_range);
-  EXPECT_THROW(static_cast<void>(call.tensor(0)), std::out_of_range);
-  EXPECT_THROW(static_cast<void>(call.result()), std::out_of_range);
-  EXPECT_EQ(call.find_tensor("x"), nullptr);
-  // NOLINTEND(bugprone-use-after-move)
-}
-
 TEST(Lifetimes, AProfilerSurvivesItsOwnMove) {
   torch::nn::Linear model(16, 8);
   RooflineProfiler prof(model, quick());
@@ -203,21 +143,6 @@ TEST(Lifetimes, ABlockKeepsTheModelOfItsProfiler) {
   owned.reset();
   prof.reset();
   block.reset();
-}
-
-TEST(Lifetimes, ABlockStaysThatOfTheProfilerItBeganWith) {
-  torch::nn::Linear first(16, 8);
-  torch::nn::Linear second(16, 4);
-  RooflineProfiler prof(first, quick());
-  std::optional<Block> block(std::in_place, prof);
-  auto kept = std::move(prof);
-  prof = RooflineProfiler(second, quick());
-  first->forward(input());
-  second->forward(input());
-  block.reset();
-  EXPECT_EQ(kept.report().row("").macs, kLinearMacs);
-  EXPECT_THROW(static_cast<void>(prof.report()), std::logic_error);
-  EXPECT_EQ(prof.count(input()).total().macs, kLinearMacs / 2);
 }
 
 TEST(Lifetimes, ABlockMayEndOnAnotherThread) {
@@ -266,37 +191,6 @@ TEST(Lifetimes, MarksMayEndInAnyOrder) {
   EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
 }
 
-TEST(Lifetimes, MarksMayEndOnAnotherThread) {
-  torch::nn::Linear model(16, 8);
-  RooflineProfiler prof(model, quick());
-  Work work;
-  work.add_macs(10, DType::fp32);
-  static_cast<void>(prof.run([&] {
-    auto region = std::make_unique<Scope>("region");
-    auto call = std::make_unique<Scope>(model);
-    auto declared = std::make_unique<DeclaredWork>("declared", work);
-    std::thread([&] {
-      declared.reset();
-      call.reset();
-      region.reset();
-    }).join();
-    model->forward(input());
-  }));
-  EXPECT_EQ(prof.run(input()).total().macs, kLinearMacs);
-  EXPECT_FALSE(at::hasGlobalCallbacks());
-}
-
-TEST(Lifetimes, ACostMayKeepTheCallThatItIsGiven) {
-  static std::vector<OpCall> seen;
-  OpCosts::add("aten::softplus", [](const OpCall& call, Work& /*work*/) { seen.push_back(call); });
-  torch::nn::Softplus model;
-  static_cast<void>(count(model, input()));
-  OpCosts::remove("aten::softplus");
-  ASSERT_EQ(seen.size(), 1U);
-  EXPECT_EQ(seen[0].tensor(0).numel(), 4 * 16);
-  EXPECT_EQ(seen[0].number("beta", 0), 1);
-}
-
 // ---- what ends after main
 
 // `body` is all that a process of its own does; its destructors are what is tested. A fork of this one would have this
@@ -318,33 +212,6 @@ TEST(Lifetimes, AllMayEndAfterMain) {
     static Work work;
     work.add_macs(10, DType::fp32);
     static const DeclaredWork declared("declared", work);
-  });
-}
-
-TEST(Lifetimes, AProfilerAndItsModelMayEndBeforeTheBlockAfterMain) {
-  expect_clean_end([] {
-    static std::unique_ptr<Block> block;
-    static std::unique_ptr<RooflineProfiler<torch::nn::Linear>> prof;
-    prof = std::make_unique<RooflineProfiler<torch::nn::Linear>>(torch::nn::Linear(16, 8), quick());
-    block = std::make_unique<Block>(*prof);
-    static_cast<void>(input().add(1));
-  });
-}
-
-TEST(Lifetimes, AllMayEndWithTheirThread) {
-  expect_clean_end([] {
-    thread_local torch::nn::Linear model(16, 8);
-    thread_local RooflineProfiler prof(model, quick());
-    thread_local const Block block(prof);
-    thread_local const Scope region("region");
-    model->forward(input());
-    std::thread([] {
-      thread_local torch::nn::Linear other(16, 8);
-      thread_local RooflineProfiler prof(other, quick());
-      thread_local const Block block(prof);
-      thread_local const Scope region("region");
-      other->forward(input());
-    }).join();
   });
 }
 

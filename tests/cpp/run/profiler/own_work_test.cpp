@@ -107,40 +107,6 @@ TEST(OwnOps, MayGetTheirCostAfterTheyWereSeen) {
   EXPECT_EQ(calls_of(profile(run), "aten::add"), 1);
 }
 
-// A program from end to end: its own operator and what that costs, a model that calls it, the report in every form.
-TEST(OwnOps, CountInAModelAndItsReportIsPrintedAndWritten) {
-  struct Shifts : torch::nn::Module {
-    at::Tensor forward(const at::Tensor& x) { return call("own_test::program", linear(x), 3); }
-    torch::nn::Linear linear = register_module("linear", torch::nn::Linear(16, 8));
-  };
-  OpCosts::add("own_test::program", [](const OpCall& op, Work& work) {
-    work.add_macs(op.tensor("x").numel() * op.integer("by", 0), op.compute_dtype());
-  });
-  const auto model = std::make_shared<Shifts>();
-  RooflineProfiler prof(model, testing::quick());
-  const Report report = prof.run(torch::rand({4, 16}));
-  OpCosts::remove("own_test::program");
-  EXPECT_EQ(report.total().macs, 4 * 16 * 8 + 4 * 8 * 3);
-  EXPECT_EQ(calls_of(report, "own_test::program"), 1);
-
-  std::ostringstream streamed;
-  streamed << report;
-  EXPECT_NE(streamed.str().find("Shifts"), std::string::npos);
-  EXPECT_EQ(fmt::format("{}", report), streamed.str());
-  const std::string path = ::testing::TempDir() + "own_work_report";
-  report.write_json(path + ".json");
-  report.write_csv(path + ".csv");
-  const auto written = [](const std::string& name) {
-    const std::ifstream file(name);
-    std::ostringstream text;
-    text << file.rdbuf();
-    std::remove(name.c_str());
-    return text.str();
-  };
-  EXPECT_EQ(written(path + ".json"), report.to_json());
-  EXPECT_EQ(written(path + ".csv"), report.to_csv());
-}
-
 TEST(Regions, HaveRowsBelowWhereTheyWereOpened) {
   const auto x = torch::rand({2, 3});
   const auto inner = [&] {

@@ -57,14 +57,6 @@ TEST_F(PackageProfiler, HasTheProgramsRowsAndThePackagesTime) {
   EXPECT_EQ(roofprof::count(package, inputs).total().macs, testing::kLinearMacs + 4 * 8 * 8);
 }
 
-TEST_F(PackageProfiler, OtherInputsThanThoseCountedAreSaid) {
-  AOTIModelPackageLoader package(file("counted.pt2"));
-  RooflineProfiler prof(package, quick());
-  const Report report = prof.count({at::rand({8, 16})});
-  EXPECT_TRUE(report.row("0").incomplete);
-  EXPECT_TRUE(testing::says(report, "because its counts are of inputs 4x16, and these are 8x16"));
-}
-
 TEST_F(PackageProfiler, WithoutCountsItHasItsTimeAndConstants) {
   AOTIModelPackageLoader package(file("plain.pt2"));
   RooflineProfiler prof(package, quick());
