@@ -6,7 +6,7 @@ import torch.distributed as dist
 from given_roofs import profiler
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from truths import assert_conserved, macs_by, observe
@@ -97,16 +97,6 @@ def test_an_elementwise_op_is_as_large_as_the_shard_and_gathering_moves_bytes(me
     report = observe(None, value.full_tensor)
     assert report.total.flops == 0
     assert collectives(report) == {"_c10d_functional::all_gather_into_tensor": (1, 12 * 4, 24 * 4, 0)}
-
-
-def test_sharded_parameters_are_whole_where_they_are_used(mesh):
-    model, value = perceptron(), torch.rand(ROWS, IN)
-    fully_shard(model, mesh=mesh)
-    report = observe(model, lambda: step(model, value))
-    # The data is what the ranks share, so each has all of a layer's products.
-    assert macs_by(report, "module", "phase") == {key: RANKS * macs for key, macs in SHARE.items()}
-    assert {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_"} & set(collectives(report))
-    assert not report.coverage.uncosted
 
 
 # ---- torch.distributed.fsdp.FullyShardedDataParallel

@@ -6,7 +6,6 @@ import pytest
 import torch
 from attributed import MACS, Model, calls, linear, macs, x
 from given_roofs import profiler
-from torch import nn
 from torch.profiler import record_function
 from truths import assert_conserved
 
@@ -148,17 +147,6 @@ def test_inside_an_op_that_counts_as_a_whole_there_are_none():
     report = profiler(lambda value: whole(value)).run(x())
     assert [row.path for row in report.rows] == [""]
     assert report.total.macs == 16
-
-
-def test_outside_a_profile_and_when_compiled_nothing_happens():
-    @scope("function")
-    def function(value):
-        with scope("inside"):
-            return value + 1
-
-    assert function(1) == 2
-    compiled = torch.compile(nn.Sequential(Model(lambda _, value: function(value))), backend="eager", fullgraph=True)
-    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
 
 @pytest.mark.parametrize(("name", "error"), [(3, TypeError), (None, TypeError), ("", ValueError)])

@@ -51,17 +51,3 @@ def test_either_starts_and_stops_at_any_time(kind, order):
     # A backward multiplies once: the input needs no gradient.
     assert report.total.macs == 2 * MACS * calls["block"]
     assert report.within("mine").total.macs == 2 * MACS * calls["region"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_its_cycles_leave_the_next_block_alone(kind):
-    model, value = nn.Linear(4, 4), torch.ones(2, 4)
-    prof = profiler(model)
-    for _ in range(3):
-        theirs = KINDS[kind]()
-        theirs.__enter__()
-        with prof:
-            model(value)
-            theirs.__exit__(None, None, None)
-            model(value)
-        assert (recorded(theirs), prof.report().total.macs) == (1, 2 * MACS)

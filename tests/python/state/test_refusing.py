@@ -133,10 +133,16 @@ def test_nothing_is_asked_and_the_rest_is_found(name):
 
 
 @pytest.mark.parametrize("name", ["tuple", "dict", "list"])
-def test_what_they_hold_is_found_by_the_way_of_their_base(name):
+def test_what_they_hold_is_found_and_put_back_by_the_way_of_their_base(name):
     wanted = torch.ones(1)
     held = {"tuple": (wanted,), "list": [wanted], "dict": {"a": wanted}}[name]
-    assert [found is wanted for found in Contents(refusing(type(held), held)).tensors] == [True]
+    kind, value = type(held), refusing(type(held), held)
+    contents = Contents(value)
+    assert [found is wanted for found in contents.tensors] == [True]
+    if kind is not tuple:
+        kind.clear(value)
+        contents.restore()
+        assert kind.__len__(value) == 1
 
 
 @pytest.mark.parametrize("name", VALUES)
