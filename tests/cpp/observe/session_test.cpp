@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-
 #include "observe/observed.h"
 
 namespace roofprof::observe {
