@@ -27,7 +27,7 @@ SUPPORTED = ["2.11", "2.12", "2.13", "2.14", "2.15"]
 TESTS = [
     "package/test_package.py",
     "observe/test_attribution.py",
-    "observe/test_threads.py",
+    "observe/test_bystanders.py",
     "adapters/test_torchscript.py",
     "adapters/test_fake_tensors.py",
     "ops/test_matmul_family.py",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
-from roofprof.callbacks.loggers import tracker_of
+from roofprof.callbacks._shared import TrainingWindow, scalars
+from roofprof.callbacks.loggers import attach_to
 
 try:
     from accelerate import Accelerator
@@ -44,11 +44,7 @@ class Steps:
         if report is None or not accelerator.is_main_process:
             return
         accelerator.log(dict(scalars(report)), step=self._seen)
-        for logging in accelerator.trackers:
-            tracker = tracker_of(logging.tracker)
-            if tracker is not None:
-                with training_goes_on("a tracker does not take the report"):
-                    tracker.attach(report, self._seen)
+        attach_to([logging.tracker for logging in accelerator.trackers], report, self._seen)
 
 
 @contextmanager

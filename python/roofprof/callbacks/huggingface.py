@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
-from roofprof.callbacks.loggers import tracker_of
+from roofprof.callbacks._shared import TrainingWindow, scalars
+from roofprof.callbacks.loggers import attach_to
 
 try:
     from transformers import Trainer, TrainerCallback
@@ -101,12 +101,8 @@ class RooflineCallback(TrainerCallback):  # type: ignore[misc]
         requested = control.should_log  # logging ends the request, and the trainer's own log is still to come
         trainer.log(dict(scalars(report)))
         control.should_log = requested
-        for callback in trainer.callback_handler.callbacks:
-            logged_to = _logged_to(callback)
-            tracker = None if logged_to is None else tracker_of(logged_to)
-            if tracker is not None:
-                with training_goes_on("a tracker does not take the report"):
-                    tracker.attach(report, state.global_step)
+        writers = map(_logged_to, trainer.callback_handler.callbacks)
+        attach_to([writer for writer in writers if writer is not None], report, state.global_step)
 
     def _guard(self, trainer: Trainer) -> None:
         """Wrap the trainer's methods: it announces neither exceptions nor evaluations, which must end the window."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import TrainingWindow, scalars, training_goes_on
-from roofprof.callbacks.loggers import tracker_of
+from roofprof.callbacks._shared import TrainingWindow, scalars
+from roofprof.callbacks.loggers import attach_to
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
@@ -99,7 +99,4 @@ class RooflineCallback(Callback):  # type: ignore[misc]
             return
         for logger in trainer.loggers:
             logger.log_metrics(dict(scalars(report)), step=trainer.global_step)
-            tracker = tracker_of(logger)
-            if tracker is not None:
-                with training_goes_on("a tracker does not take the report"):
-                    tracker.attach(report, trainer.global_step)
+            attach_to([logger], report, trainer.global_step)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 from roofprof import Report
-from roofprof.callbacks._shared import module_table, scalars
+from roofprof.callbacks._shared import module_table, scalars, training_goes_on
 
 _TAKEN = (
     "log_report takes a TensorBoard SummaryWriter, the module mlflow or a run of it, a W&B run, or a logger of "
@@ -30,6 +31,15 @@ def log_report(report: Report, writer_or_run: Any, step: int = 0) -> None:
         raise TypeError(f"{_TAKEN}, not {type(writer_or_run).__module__}.{type(writer_or_run).__qualname__}")
     tracker.log_scalars(scalars(report), step)
     tracker.attach(report, step)
+
+
+def attach_to(loggers: Iterable[Any], report: Report, step: int) -> None:
+    """Give the report to those of the loggers that are known; one that does not take it ends no training."""
+    for logger in loggers:
+        tracker = tracker_of(logger)
+        if tracker is not None:
+            with training_goes_on("a tracker does not take the report"):
+                tracker.attach(report, step)
 
 
 class TensorBoard:

@@ -53,14 +53,14 @@ class StateSnapshot:
         after = Contents(*self._roots)
         ambient = AmbientState(after.generators)
         self._tensors.keep(_known(after))
-        arrays = [_KeptArray(array) for array in after.arrays]
+        arrays = [_array_resetter(array) for array in after.arrays]
         try:
             yield
         finally:
             after.restore()
             self.lost = self._tensors.restore()
-            for array in arrays:
-                array.restore()
+            for restore in arrays:
+                restore()
             ambient.restore()
 
 
@@ -69,17 +69,17 @@ def _known(contents: Contents) -> list[torch.Tensor]:
     return [tensor for tensor in contents.tensors if not is_lazy(tensor)]
 
 
-class _KeptArray:
-    """An array of numpy's as it was, whatever its class makes of it; too large a one is not kept."""
+def _array_resetter(array: Any) -> Callable[[], None]:
+    """Return what restores an array of numpy's, whatever its class makes of it; too large a one is not kept."""
+    numpy = sys.modules["numpy"]
+    plain = numpy.ndarray.view(array, numpy.ndarray)
+    values = plain.copy() if plain.nbytes <= _BYTES_KEPT else None
 
-    def __init__(self, array: Any) -> None:
-        numpy = sys.modules["numpy"]
-        self._plain = numpy.ndarray.view(array, numpy.ndarray)
-        self._values = self._plain.copy() if self._plain.nbytes <= _BYTES_KEPT else None
+    def restore() -> None:
+        if values is not None and plain.flags.writeable:
+            plain[...] = values
 
-    def restore(self) -> None:
-        if self._values is not None and self._plain.flags.writeable:
-            self._plain[...] = self._values
+    return restore
 
 
 class AmbientState:

@@ -244,18 +244,12 @@ class _Access:
     put: Callable[[Any, list[Any]], None]
 
 
-def _put_list(target: Any, items: list[Any]) -> None:
-    list.__setitem__(target, slice(None), items)
+def _access(kind: Any, add: Callable[[Any, list[Any]], None]) -> _Access:
+    def put(target: Any, items: list[Any]) -> None:
+        kind.clear(target)
+        add(target, items)
 
-
-def _put_set(target: Any, items: list[Any]) -> None:
-    set.clear(target)
-    set.update(target, items)
-
-
-def _put_deque(target: Any, items: list[Any]) -> None:
-    collections.deque.clear(target)
-    collections.deque.extend(target, items)
+    return _Access(lambda source: [*kind.__iter__(source)], put)
 
 
 def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
@@ -275,9 +269,9 @@ def _dict_access(kind: type[dict[Any, Any]]) -> _Access:
 _CONTAINERS: list[tuple[type, _Access]] = [
     (collections.OrderedDict, _dict_access(collections.OrderedDict)),
     (dict, _dict_access(dict)),
-    (list, _Access(list.copy, _put_list)),
-    (set, _Access(lambda value: [*set.__iter__(value)], _put_set)),
-    (collections.deque, _Access(lambda value: [*collections.deque.__iter__(value)], _put_deque)),
+    (list, _access(list, list.extend)),
+    (set, _access(set, set.update)),
+    (collections.deque, _access(collections.deque, collections.deque.extend)),
 ]
 
 _NAMED = _dict_access(dict)

@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <map>
-#include <stdexcept>
 #include <thread>
 
 #include "observe/observed.h"
@@ -74,20 +73,6 @@ TEST(KeptEvents, AddUpToTheTimesOfTheOps) {
   EXPECT_EQ(pass.events->left_out, 0);
 }
 
-TEST(KeptEvents, LieWithinTheModulesCallAndThePass) {
-  const auto pass = kept(work);
-  const auto& events = pass.events->host;
-  const auto model = std::ranges::find(events, EventKind::module, &Event::kind);
-  ASSERT_NE(model, events.end());
-  EXPECT_EQ(model->owner.module, kModel);
-  EXPECT_GE(model->begin_ns, 0);
-  EXPECT_LE(model->end_ns, pass.wall_ns);
-  for (const auto& event : events) {
-    EXPECT_GE(event.begin_ns, model->begin_ns);
-    EXPECT_LE(event.end_ns, model->end_ns);
-  }
-}
-
 TEST(KeptEvents, AreNotKeptUnasked) {
   EXPECT_FALSE(kept(work, false).events);
   // No thread has got anything to put them in.
@@ -97,21 +82,6 @@ TEST(KeptEvents, AreNotKeptUnasked) {
   EXPECT_EQ(thread_state().lent.event_ids, nullptr);
   EXPECT_EQ(thread_state().lent.table->events.events.capacity(), 0U);
   session->stop();
-}
-
-TEST(KeptEvents, BeginAnewWithEachPass) {
-  auto session = std::make_shared<Session>();
-  session->setup.keeps_events = true;
-  std::vector<std::size_t> sizes;
-  for (int i = 0; i < 3; ++i) {
-    session->start(kOutside);
-    work();
-    const auto pass = session->stop();
-    sizes.push_back(pass.events->host.size());
-    EXPECT_EQ(pass.events->host.front().id, 2);  // the block itself began first, and is no event
-  }
-  EXPECT_EQ(sizes[1], sizes[0]);
-  EXPECT_EQ(sizes[2], sizes[0]);
 }
 
 TEST(KeptEvents, OfEachThreadAreTold) {
@@ -132,18 +102,6 @@ TEST(KeptEvents, OfEachThreadAreTold) {
   EXPECT_NE(by_thread.begin()->second, by_thread.rbegin()->second);  // that with a module has one more
 }
 
-TEST(KeptEvents, AnOpThatRaisedIsNone) {
-  auto session = std::make_shared<Session>();
-  session->setup.keeps_events = true;
-  session->start(kOutside);
-  EXPECT_THROW(at::mm(at::rand({2, 3}), at::rand({2, 3})), c10::Error);
-  const auto pass = session->stop();
-  for (const auto& event : pass.events->host) {
-    EXPECT_NE(pass.ops.at(static_cast<std::size_t>(event.bucket)).op, "aten::mm");
-  }
-  EXPECT_EQ(thread_state().lent.event_ids, nullptr);
-}
-
 TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
   auto session = std::make_shared<Session>();
   session->setup.keeps_events = true;
@@ -157,15 +115,6 @@ TEST(KeptEvents, WhatBeginsWithoutAnIdIsCountedAndFiguresHaveIt) {
   EXPECT_TRUE(pass.events->host.empty());
   EXPECT_EQ(pass.events->left_out, calls);
   EXPECT_EQ(find(pass, "aten::linear", kOutside)->calls, 20);
-}
-
-TEST(KeptEvents, IdsEndAtTheirMost) {
-  EventIds ids;
-  for (std::int64_t i = 1; i <= kEventsKept; ++i) ASSERT_EQ(ids.next(), static_cast<std::uint32_t>(i));
-  EXPECT_EQ(ids.next(), 0U);
-  EXPECT_EQ(ids.next(), 0U);
-  ids.start_pass();
-  EXPECT_EQ(ids.next(), 1U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "observe/sequence_ring.h"
 #include "observe/thread_state.h"
 
 namespace roofprof::observe {
@@ -18,6 +19,13 @@ class ModuleIndexTest : public ::testing::Test {
     return module;
   }
 
+  // Two containers of one parent, of which the second has another module before the shared one.
+  ModuleIndex containers() {
+    return {{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false), place("a.0", 3),
+             place("b", 0, false), place("b.0", 5), place("b.1", 5)},
+            {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
+  }
+
   int model = 0;
   int left = 0;
   int right = 0;
@@ -30,11 +38,11 @@ class ModuleIndexTest : public ::testing::Test {
   ThreadState state;
 };
 
-TEST_F(ModuleIndexTest, OnePlaceNeedsNoStack) { EXPECT_EQ(index.place_of(&left, state.frames), 3); }
-
-TEST_F(ModuleIndexTest, StrangersHaveNoPlace) { EXPECT_EQ(index.place_of(&stranger, state.frames), std::nullopt); }
-
 TEST_F(ModuleIndexTest, OfSeveralPlacesTheOneUnderTheRunningParent) {
+  EXPECT_EQ(index.place_of(&left, state.frames), 3) << "one place needs no stack";
+  EXPECT_EQ(index.place_of(&stranger, state.frames), std::nullopt);
+  state.frames = {{.module = 0}};
+  EXPECT_EQ(index.place_of(&shared, state.frames), 4) << "else the first";
   state.frames = {{.module = 0}, {.module = 8}};
   // The container "right.items" is never on the stack; its parent is.
   EXPECT_EQ(index.place_of(&shared, state.frames), 10);
@@ -55,13 +63,10 @@ TEST_F(ModuleIndexTest, ElseTheOneBelowAModuleThatRuns) {
   EXPECT_FALSE(silent.is_below(4, 5));
 }
 
-// Two containers of one parent, of which the second calls another module before the shared one.
 TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
-  ModuleIndex ordered{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false),
-                       place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
-                      {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
-  state.frames = {{.module = 0}};
+  auto ordered = containers();
   ModuleIndex seen = ordered;
+  state.frames = {{.module = 0}};
   const auto called = [&](LastCall last) { return *ordered.place_of(&shared, state.frames, last); };
   EXPECT_EQ(called({}).may_be, (std::vector<ModuleId>{4, 7}));
   ordered.set_order(7, 6, /*seen=*/false);
@@ -77,9 +82,7 @@ TEST_F(ModuleIndexTest, OfContainersTheOneWhoseTurnItIs) {
 
 // One that stands in a container several times follows several, itself among them.
 TEST_F(ModuleIndexTest, InAContainerSeveralTimes) {
-  ModuleIndex ordered{{place("", -1), place("(outside)", -1), place("(optimizer)", -1), place("a", 0, false),
-                       place("a.0", 3), place("b", 0, false), place("b.0", 5), place("b.1", 5)},
-                      {&model, nullptr, nullptr, nullptr, &shared, nullptr, &left, &shared}};
+  auto ordered = containers();
   ordered.set_first(4);
   ordered.set_order(7, 6, /*seen=*/true);
   ordered.set_order(7, 7, /*seen=*/true);
@@ -91,9 +94,20 @@ TEST_F(ModuleIndexTest, InAContainerSeveralTimes) {
   }
 }
 
-TEST_F(ModuleIndexTest, ElseTheFirst) {
-  state.frames = {{.module = 0}};
-  EXPECT_EQ(index.place_of(&shared, state.frames), 4);
+TEST(SequenceRing, FindsWhatWasAssignedAndForgetsTheOldest) {
+  SequenceRing ring;
+  ring.assign(10, 13, 5);
+  ring.assign(13, 14, 0);
+  EXPECT_EQ(ring.find(9), std::nullopt);
+  EXPECT_EQ(ring.find(10), 5);
+  EXPECT_EQ(ring.find(12), 5);
+  EXPECT_EQ(ring.find(13), 0);
+  EXPECT_EQ(ring.find(14), std::nullopt);
+  ring.assign(SequenceRing::kSize + 10, 3 * SequenceRing::kSize, 7);  // more than its size at once
+  EXPECT_EQ(ring.find(10), std::nullopt);
+  EXPECT_EQ(ring.find(3 * SequenceRing::kSize - 1), 7);
+  EXPECT_EQ(ring.find(2 * SequenceRing::kSize), 7);
+  EXPECT_EQ(ring.find(2 * SequenceRing::kSize - 1), std::nullopt);
 }
 
 }  // namespace

@@ -3,13 +3,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <atomic>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "observe/in_flight.h"
 #include "observe/observed.h"
 #include "observe/thread_state.h"
 
@@ -17,20 +20,6 @@ namespace roofprof::observe {
 namespace {
 
 using namespace testing;
-
-at::Tensor doubles_then_raises(const at::Tensor& x) {
-  at::mul(x, 2);
-  throw std::domain_error("the user's own");
-}
-
-TORCH_LIBRARY(raising_test, library) { library.def("doubles_then_raises(Tensor x) -> Tensor", doubles_then_raises); }
-
-at::Tensor call_doubles_then_raises(const at::Tensor& x) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow("raising_test::doubles_then_raises", "")
-      .typed<at::Tensor(const at::Tensor&)>()
-      .call(x);
-}
 
 struct RaisesInBackward : torch::autograd::Function<RaisesInBackward> {
   static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x) {
@@ -43,35 +32,21 @@ struct RaisesInBackward : torch::autograd::Function<RaisesInBackward> {
   }
 };
 
-// Somebody else's observer: how many ops it was shown.
+// Somebody else's observer: how many ops it is shown in the body.
 std::atomic<int> records{0};
-
-at::RecordFunctionCallback counting_records() {
-  return at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
-           ++records;
-           return nullptr;
-         })
-      .scopes({at::RecordScope::FUNCTION});
-}
 
 template <class Body>
 int records_of(Body&& body) {
+  const auto handle = at::addGlobalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+        ++records;
+        return nullptr;
+      }).scopes({at::RecordScope::FUNCTION}));
   const int before = records;
   body();
+  at::removeCallback(handle);
   return records - before;
 }
-
-// A global callback of its own while it lives.
-class OtherObserver {
- public:
-  OtherObserver() : handle_(at::addGlobalCallback(counting_records())) {}
-  ~OtherObserver() { at::removeCallback(handle_); }
-  OtherObserver(const OtherObserver&) = delete;
-  OtherObserver& operator=(const OtherObserver&) = delete;
-
- private:
-  at::CallbackHandle handle_;
-};
 
 struct Linear {
   at::Tensor input = at::rand({4, 16});
@@ -86,13 +61,10 @@ TEST(Muting, EndsWithAnOpThatRaises) {
   auto session = std::make_shared<Session>();
   session->start(kOutside);
   linear();  // how much is inside is known from now on
-  {
-    const OtherObserver other;
-    EXPECT_EQ(records_of(linear), 1) << "what is inside is muted";
-    EXPECT_EQ(records_of([&] { linear.raise(); }), 1);
-    EXPECT_TRUE(at::isRecordFunctionEnabled());
-    EXPECT_EQ(records_of([&] { at::neg(linear.input); }), 1);
-  }
+  EXPECT_EQ(records_of(linear), 1) << "what is inside is muted";
+  EXPECT_EQ(records_of([&] { linear.raise(); }), 1);
+  EXPECT_TRUE(at::isRecordFunctionEnabled());
+  EXPECT_EQ(records_of([&] { at::neg(linear.input); }), 1);
   const auto pass = session->stop();
   EXPECT_EQ(find(pass, "aten::neg", kOutside)->calls, 1);
   EXPECT_EQ(find(pass, "aten::linear", kOutside)->calls, 2) << "the one that raised did no work";
@@ -100,38 +72,13 @@ TEST(Muting, EndsWithAnOpThatRaises) {
 
 TEST(Muting, IsLeftOutWhereOthersLookOn) {
   const Linear linear;
-  const OtherObserver other;
   const int plain = records_of(linear);
   ASSERT_GT(plain, 2);
-  observe_in_model([&] {
+  const auto twice = [&] {
     linear();
-    EXPECT_EQ(records_of(linear), plain);
-  });
-}
-
-TEST(Muting, IsLeftOutWhereOthersLookOnOnThisThread) {
-  const Linear linear;
-  auto session = std::make_shared<Session>();
-  session->start(kOutside);
-  linear();
-  const auto handle = at::addThreadLocalCallback(counting_records());
-  const int observed = records_of(linear);
-  session->stop();
-  EXPECT_EQ(observed, records_of(linear));
-  at::removeCallback(handle);
-  EXPECT_GT(observed, 2);
-}
-
-TEST(Raising, KeepsWhatAnOpHadDoneBefore) {
-  const auto x = at::rand({10});
-  const auto pass = observe_in_model([&] {
-    EXPECT_THROW(call_doubles_then_raises(x), std::domain_error);
-    EXPECT_TRUE(thread_state().ops.empty());
-    at::neg(x);
-  });
-  EXPECT_EQ(find(pass, "raising_test::doubles_then_raises"), nullptr);
-  EXPECT_EQ(find(pass, "aten::mul")->calls, 1);
-  EXPECT_EQ(find(pass, "aten::neg")->calls, 1);
+    linear();
+  };
+  EXPECT_EQ(records_of([&] { observe_in_model(twice); }), 2 * plain);
 }
 
 TEST(Raising, InABackwardLeavesTheScopesAsTheyWere) {
@@ -177,20 +124,32 @@ TEST(Nesting, IsRefusedInOneSentenceAndChangesNothing) {
   inner->stop();
 }
 
-TEST(Nesting, EndsWithThePassThatLeftItsScopesOpen) {
-  auto ended = std::make_shared<Session>();
-  ended->start(std::nullopt);
-  std::thread([&] {
-    auto other = std::make_shared<Session>();
-    ended->frames.enter(kLayer, &ended);
-    EXPECT_THROW(other->start(kOutside), std::logic_error);
-    std::thread([&] { ended->stop(); }).join();
-    other->start(kOutside);
-    at::neg(at::ones({5}));
-    EXPECT_EQ(ended->frames.leave(&ended), std::nullopt);
-    EXPECT_EQ(find(other->stop(), "aten::neg", kOutside)->calls, 1);
-  }).join();
-  EXPECT_FALSE(at::hasGlobalCallbacks());
+// Notes what both count while exceptions unwind the stack, one inside of the other.
+struct Notes {
+  const InFlight& in_flight;
+  std::vector<std::pair<int, unsigned>>& said;
+  int deeper;
+
+  ~Notes() {
+    note();
+    if (deeper > 0) raise(in_flight, said, deeper - 1);
+  }
+  void note() const { said.emplace_back(std::uncaught_exceptions(), in_flight.count()); }
+  static void raise(const InFlight& in_flight, std::vector<std::pair<int, unsigned>>& said, int deeper) {
+    try {
+      const Notes notes{in_flight, said, deeper};
+      throw std::runtime_error("unwinds");
+    } catch (const std::runtime_error&) {
+      said.emplace_back(std::uncaught_exceptions(), in_flight.count());
+    }
+  }
+};
+
+TEST(InFlight, CountsAsTheStandardLibraryDoes) {
+  const InFlight in_flight;
+  std::vector<std::pair<int, unsigned>> said;
+  Notes::raise(in_flight, said, 2);
+  EXPECT_EQ(said, (std::vector<std::pair<int, unsigned>>{{1, 1}, {2, 2}, {3, 3}, {2, 2}, {1, 1}, {0, 0}}));
 }
 
 }  // namespace

@@ -75,25 +75,6 @@ TEST(SubtreeSizes, CountEachTensorOnceInEverySubtree) {
   }
 }
 
-struct Nested : torch::nn::Module {
-  explicit Nested(int depth) {
-    register_module("layer", torch::nn::Linear(2, 2));
-    if (depth > 1) register_module("inner", std::make_shared<Nested>(depth - 1));
-  }
-};
-
-TEST(SubtreeSizes, OfDeeplyNestedModules) {
-  constexpr int kDepth = 2'000;
-  const Nested model(kDepth);
-  const auto contents = contents_of(model);
-  const auto& modules = contents.tree.modules;
-  ASSERT_EQ(modules.size(), 3 + 2 * kDepth - 1);
-  EXPECT_EQ(modules[kModel].params, 6 * kDepth);
-  EXPECT_EQ(modules.back().params, 6);
-  EXPECT_EQ(modules.back().path.size(), 6 * (kDepth - 1) + std::string("layer").size());
-  EXPECT_TRUE(paths_added(model, contents.tree.objects).empty());
-}
-
 TEST(NnTree, KnowsWhichModulesWereAdded) {
   torch::nn::Module model;
   auto first = model.register_module("first", std::make_shared<torch::nn::Module>());

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <barrier>
 #include <functional>
-#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +15,6 @@
 #include "observe/declared_work.h"
 #include "observe/observed.h"
 #include "observe/regions.h"
-#include "roofprof/op_costs.h"
 
 namespace roofprof::observe {
 namespace {
@@ -65,50 +63,6 @@ TEST(Threads, EachWithASessionOfItsOwnCountsItsOwn) {
   EXPECT_FALSE(at::hasGlobalCallbacks());
 }
 
-TEST(Threads, SessionsComeAndGoWhileOthersRunOps) {
-  std::atomic<bool> done{false};
-  std::latch running(kThreads);
-  std::vector<std::thread> bystanders;
-  for (int i = 0; i < kThreads; ++i) {
-    bystanders.emplace_back([&] {
-      auto tensor = at::ones({16});
-      running.count_down();
-      while (!done) tensor = at::neg(tensor);
-    });
-  }
-  running.wait();
-  const auto tensor = at::ones({16});
-  for (int round = 0; round < 50; ++round) {
-    const auto pass = observe_in_model([&] {
-      at::exp(tensor);
-      at::exp(tensor);
-    });
-    EXPECT_EQ(calls_of(pass, "aten::exp"), 2);
-    EXPECT_EQ(calls_of(pass, "aten::neg"), 0);
-  }
-  done = true;
-  for (auto& thread : bystanders) thread.join();
-}
-
-TEST(Threads, OfOneSessionAreAddedUp) {
-  constexpr int kCalls = 200;
-  auto session = std::make_shared<Session>();
-  session->start(std::nullopt);
-  on_threads(kThreads, [&](int thread) {
-    const auto tensor = at::ones({thread + 1});
-    for (int i = 0; i < kCalls; ++i) {
-      session->frames.enter(kLayer, &tensor);
-      at::neg(tensor);
-      session->frames.leave(&tensor);
-    }
-  });
-  const auto pass = session->stop();
-  std::int64_t flops = 0;
-  for (int thread = 0; thread < kThreads; ++thread) flops += kCalls * (thread + 1);
-  EXPECT_EQ(total_work(pass).flops(), flops);
-  EXPECT_EQ(pass.clocks.front().calls, kThreads * kCalls);
-}
-
 // Workers of the user's own that go on when the block ends: what they do then is nobody's. Their backward is of a graph
 // that was made where nobody looked.
 TEST(Threads, MayBeAtWorkWhenTheirSessionStopsAndStartsAgain) {
@@ -150,26 +104,6 @@ TEST(Threads, MayBeAtWorkWhenTheirSessionStopsAndStartsAgain) {
   // A call that a stop or a start fell into is counted in one of the passes, or in none.
   EXPECT_LE(seen, entered + kThreads * kRounds);
   EXPECT_FALSE(at::hasGlobalCallbacks());
-}
-
-TEST(Threads, MayGiveCostsWhileOthersAreCounted) {
-  constexpr int kCalls = 300;
-  std::atomic<bool> done{false};
-  std::thread giver([&] {
-    for (std::int64_t macs = 1; !done; macs = macs % 3 + 1) {
-      OpCosts::add("aten::neg", [macs](const OpCall&, Work& work) { work.add_macs(macs, DType::fp32); });
-    }
-    OpCosts::remove("aten::neg");
-  });
-  on_threads(kThreads, [&](int) {
-    const auto pass = observe_in_model([&] {
-      for (int i = 0; i < kCalls; ++i) at::neg(at::ones({8}));
-    });
-    EXPECT_EQ(calls_of(pass, "aten::neg"), kCalls);
-    EXPECT_LE(total_work(pass).macs, 3 * kCalls);
-  });
-  done = true;
-  giver.join();
 }
 
 TEST(Threads, KeepNothingOfAPassThatEndedForTheNext) {
@@ -241,18 +175,6 @@ TEST(Threads, OpenRegionsAndDeclareWorkAtTheSameTime) {
   const auto pass = session->stop();
   EXPECT_EQ(total_work(pass).macs, 7 * kThreads * kCalls);
   EXPECT_EQ(session->regions.all().size(), 5) << "the same region for all threads";
-}
-
-TEST(Threads, ThatEndInsideAPassLeaveWhatTheyCounted) {
-  auto session = std::make_shared<Session>();
-  session->start(std::nullopt);
-  const int never_left = 0;
-  on_threads(2 * kThreads, [&](int) {
-    session->frames.enter(kLayer, &never_left);
-    at::neg(at::ones({10}));
-  });
-  EXPECT_EQ(calls_of(session->stop(), "aten::neg"), 2 * kThreads);
-  EXPECT_FALSE(at::hasGlobalCallbacks());
 }
 
 }  // namespace

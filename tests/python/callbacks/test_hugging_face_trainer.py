@@ -47,22 +47,14 @@ def callback(tmp_path, **options):
     return RooflineCallback(**{"skip": 2, "steps": 3, "path": tmp_path / "r.json", "ceilings": roofs()} | options)
 
 
-def test_counts_the_steps_of_the_window(tmp_path, train):
+def test_equals_a_block_around_the_same_steps(tmp_path, train):
     mine, model = callback(tmp_path), Classifier()
-    trainer = train(mine, model)
-    assert mine.report.total.macs == 3 * STEP_MACS
-    assert mine.report.row("first").calls == 3
-    assert mine.report.row("(optimizer)").flops > 0
-    assert mine.report.steps == 3
+    trainer = train(mine, model, max_grad_norm=0, optim="sgd")
+    assert (mine.report.steps, mine.report.total.macs) == (3, 3 * STEP_MACS)
     assert roofprof.Report.from_json(tmp_path / "r.json") == mine.report
     assert trainer.state.global_step == 8
     nothing_is_patched(model)
     assert not {"_run_epoch", "training_step"} & set(vars(trainer))
-
-
-def test_equals_a_block_around_the_same_steps(tmp_path, train):
-    mine = callback(tmp_path)
-    train(mine, Classifier(), max_grad_norm=0, optim="sgd")
     model = Classifier()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     data = samples(3)
@@ -80,18 +72,29 @@ def test_equals_a_block_around_the_same_steps(tmp_path, train):
             assert getattr(mine.report.row(path), figure) == getattr(expected.row(path), figure), (path, figure)
 
 
-def test_a_step_is_one_of_the_optimizer(tmp_path, train):
-    mine = callback(tmp_path, skip=1, steps=2)
-    train(mine, Classifier(), batches=8, gradient_accumulation_steps=2)
-    assert mine.report.steps == 2
-    assert mine.report.total.macs == 2 * 2 * STEP_MACS
+EVERY_TWO = {"eval_strategy": "steps", "eval_steps": 2}
 
 
-def test_the_window_ends_before_an_evaluation(tmp_path, train):
-    mine = callback(tmp_path, skip=0, steps=8)
-    train(mine, Classifier(), eval_strategy="steps", eval_steps=2)
-    assert mine.report.steps == 2
-    assert mine.report.total.macs == 2 * STEP_MACS
+@pytest.mark.parametrize(
+    ("window", "training", "steps", "forwards"),
+    [
+        ((1, 2), {"gradient_accumulation_steps": 2}, 2, 4),
+        ((0, 8), EVERY_TWO, 2, 2),
+        ((3, 1), EVERY_TWO, 1, 1),
+        ((1, 4), {"batches": 24, "gradient_accumulation_steps": 3, "eval_strategy": "steps", "eval_steps": 5}, 4, 12),
+        ((1, 4), {"batches": 24, "gradient_accumulation_steps": 3, "eval_strategy": "steps", "eval_steps": 1}, 1, 3),
+        ((5, 100), {}, 3, 3),
+    ],
+    ids=["accumulated", "an evaluation ends it", "one before it", "accumulated before one", "and at once", "the end"],
+)
+def test_steps_are_those_of_the_optimizer_and_end_before_an_evaluation(
+    tmp_path, train, window, training, steps, forwards
+):
+    mine = callback(tmp_path, skip=window[0], steps=window[1])
+    train(mine, Classifier(), **training)
+    assert mine.report.steps == steps
+    assert mine.report.total.macs == forwards * STEP_MACS
+    assert mine.report.by_phase()["forward"].macs == forwards * FORWARD_MACS
 
 
 class Evaluates(transformers.TrainerCallback):
@@ -119,22 +122,6 @@ def test_the_window_ends_before_an_evaluation_by_another_callback(tmp_path, trai
     assert not {"evaluate", "predict"} & set(vars(trainer))
 
 
-@pytest.mark.parametrize(("every", "left"), [(1, 1), (3, 2), (5, 4)])
-def test_accumulated_steps_between_evaluations(tmp_path, train, every, left):
-    mine = callback(tmp_path, skip=1, steps=4)
-    options = {"gradient_accumulation_steps": 3, "eval_strategy": "steps", "eval_steps": every}
-    train(mine, Classifier(), batches=24, **options)
-    assert mine.report.steps == left
-    assert mine.report.total.macs == left * 3 * STEP_MACS
-    assert mine.report.row("first").calls == left * 3
-
-
-def test_the_window_ends_with_the_training(tmp_path, train):
-    mine = callback(tmp_path, skip=5, steps=100)
-    train(mine, Classifier())
-    assert mine.report.steps == 3
-
-
 def test_too_few_steps_are_told(tmp_path, train):
     mine = callback(tmp_path, skip=8)
     with pytest.warns(UserWarning, match="the training had 8 steps, and skip=8"):
@@ -143,49 +130,33 @@ def test_too_few_steps_are_told(tmp_path, train):
     assert not (tmp_path / "r.json").exists()
 
 
-def test_tensorboard_has_the_totals(tmp_path, train):
+def test_trackers_have_the_totals_and_the_report(tmp_path, train, monkeypatch):
+    mlflow, wandb = pytest.importorskip("mlflow"), pytest.importorskip("wandb")
     pytest.importorskip("tensorboard")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/mlruns")
     mine = callback(tmp_path)
-    trainer = train(mine, Classifier(), report_to=["tensorboard"], logging_steps=1)
+    theirs = wandb.init(project="roofprof", dir=str(tmp_path), mode="offline")
+    try:
+        with mlflow.start_run() as run:
+            trainer = train(mine, Classifier(), report_to=["tensorboard", "mlflow", "wandb"], logging_steps=1)
+        client = mlflow.MlflowClient()
+        [history] = client.get_metric_history(run.info.run_id, "roofprof/macs")
+        assert (history.step, history.value) == (5, 3 * STEP_MACS)
+        kept = client.download_artifacts(run.info.run_id, "roofprof/report.json", tmp_path)
+        assert roofprof.Report.from_json(kept) == mine.report
+        assert theirs.summary["train/roofprof/macs"] == 3 * STEP_MACS
+        assert theirs.summary["roofprof/modules"]["nrows"] == len(mine.report.rows) + 1
+    finally:
+        mlflow.set_tracking_uri(None)
+        theirs.finish()
     numbers, texts = tensorboard_events(tmp_path / "out")
     assert numbers["train/roofprof/macs"] == [(5, 3 * STEP_MACS)]
-    assert numbers["train/roofprof/time"] == [(5, pytest.approx(mine.report.total.time))]
-    assert numbers["train/roofprof/steps"] == [(5, 3)]
     assert "Classifier" in texts["roofprof/table/text_summary"]
     # The trainer's own log of that step is there as well.
     assert sorted(step for step, _ in numbers["train/loss"]) == list(range(1, 9))
     [logged] = [entry for entry in trainer.state.log_history if "roofprof/macs" in entry]
     assert logged["step"] == 5
-
-
-def test_mlflow_has_the_totals_and_the_report(tmp_path, train, monkeypatch):
-    mlflow = pytest.importorskip("mlflow")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri(f"file://{tmp_path}/mlruns")
-    mine = callback(tmp_path)
-    try:
-        with mlflow.start_run() as run:
-            train(mine, Classifier(), report_to=["mlflow"])
-        client = mlflow.MlflowClient()
-        assert client.get_run(run.info.run_id).data.metrics["roofprof/macs"] == 3 * STEP_MACS
-        [history] = client.get_metric_history(run.info.run_id, "roofprof/flops")
-        assert (history.step, history.value) == (5, mine.report.total.flops)
-        kept = client.download_artifacts(run.info.run_id, "roofprof/report.json", tmp_path)
-        assert roofprof.Report.from_json(kept) == mine.report
-    finally:
-        mlflow.set_tracking_uri(None)
-
-
-def test_wandb_has_the_totals(tmp_path, train):
-    wandb = pytest.importorskip("wandb")
-    mine = callback(tmp_path)
-    run = wandb.init(project="roofprof", dir=str(tmp_path), mode="offline")
-    try:
-        train(mine, Classifier(), report_to=["wandb"])
-        assert run.summary["train/roofprof/macs"] == 3 * STEP_MACS
-        assert run.summary["roofprof/modules"]["nrows"] == len(mine.report.rows) + 1
-    finally:
-        run.finish()
 
 
 @pytest.mark.parametrize(
@@ -219,12 +190,6 @@ def test_the_optimizers_exception_leaves_nothing(tmp_path, train):
         trainer.train()
     nothing_is_patched(model)
     assert mine.report.partial
-
-
-def test_evaluation_before_the_window_is_left_out(tmp_path, train):
-    mine = callback(tmp_path, skip=3, steps=1)
-    train(mine, Classifier(), eval_strategy="steps", eval_steps=2)
-    assert mine.report.by_phase()["forward"].macs == FORWARD_MACS
 
 
 def test_wrong_windows_are_told_before_the_training(tmp_path):

@@ -8,11 +8,8 @@ import pytest
 import torch
 from given_roofs import roofs
 from trackers import (
-    CLASSES,
     FORWARD_MACS,
-    HIDDEN,
     STEP_MACS,
-    WIDTH,
     Classifier,
     nothing_is_patched,
     samples,
@@ -79,29 +76,21 @@ def test_counts_the_steps_of_the_window(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("window", "validation"),
-    [({"skip": 1, "steps": 8}, {"val_check_interval": 3}), ({"skip": 0, "steps": 2}, {"num_sanity_val_steps": 5})],
-    ids=["between steps", "sanity checks"],
+    ("window", "options", "steps"),
+    [
+        ((1, 8), {"val_check_interval": 3, "validates": True}, 2),
+        ((0, 2), {"num_sanity_val_steps": 5, "validates": True}, 2),
+        ((1, 3), {"accumulate_grad_batches": 4}, 3),
+        ((5, 100), {}, 3),
+    ],
+    ids=["validations end it", "sanity checks are none", "each batch is one", "the training's end"],
 )
-def test_validations_are_no_steps(tmp_path, window, validation):
-    mine = callback(tmp_path, **window)
-    fit(tmp_path, mine, Classifier(), validates=True, **validation)
-    assert mine.report.steps == 2
-    assert mine.report.total.macs == 2 * STEP_MACS
-    assert mine.report.by_phase()["forward"].macs == 2 * FORWARD_MACS
-
-
-def test_a_step_is_a_batch(tmp_path):
-    mine = callback(tmp_path, skip=1, steps=3)
-    fit(tmp_path, mine, Classifier(), accumulate_grad_batches=4)
-    assert mine.report.total.macs == 3 * STEP_MACS
-    assert mine.report.row("(optimizer)").flops == WIDTH * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES  # once
-
-
-def test_the_window_ends_with_the_training(tmp_path):
-    mine = callback(tmp_path, skip=5, steps=100)
-    fit(tmp_path, mine, Classifier())
-    assert mine.report.steps == 3
+def test_steps(tmp_path, window, options, steps):
+    mine = callback(tmp_path, skip=window[0], steps=window[1])
+    fit(tmp_path, mine, Classifier(), **options)
+    assert mine.report.steps == steps
+    assert mine.report.total.macs == steps * STEP_MACS
+    assert mine.report.by_phase()["forward"].macs == steps * FORWARD_MACS
 
 
 def test_too_few_steps_are_told(tmp_path):
@@ -111,57 +100,34 @@ def test_too_few_steps_are_told(tmp_path):
     assert mine.report is None
 
 
-def test_tensorboard_has_the_totals(tmp_path):
+def test_trackers_have_the_totals_and_the_report(tmp_path, monkeypatch):
+    mlflow, wandb = pytest.importorskip("mlflow"), pytest.importorskip("wandb")
     pytest.importorskip("tensorboard")
-    mine = callback(tmp_path)
-    fit(
-        tmp_path,
-        mine,
-        Classifier(),
-        logger=importlib.import_module("lightning.pytorch.loggers").TensorBoardLogger(tmp_path),
-    )
-    numbers, texts = tensorboard_events(tmp_path)
-    assert numbers["roofprof/macs"] == [(5, 3 * STEP_MACS)]
-    assert numbers["roofprof/time"] == [(5, pytest.approx(mine.report.total.time))]
-    assert "Classifier" in texts["roofprof/table/text_summary"]
-
-
-def test_mlflow_has_the_totals_and_the_report(tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mine = callback(tmp_path)
-    address = f"file://{tmp_path}/mlruns"  # which mlflow itself does not know of
-    logger = importlib.import_module("lightning.pytorch.loggers").MLFlowLogger(tracking_uri=address)
-    fit(tmp_path, mine, Classifier(), logger=logger)
-    client = mlflow.MlflowClient(address)
-    [history] = client.get_metric_history(logger.run_id, "roofprof/macs")
-    assert (history.step, history.value) == (5, 3 * STEP_MACS)
-    kept = client.download_artifacts(logger.run_id, "roofprof/report.json", tmp_path)
-    assert roofprof.Report.from_json(kept) == mine.report
-
-
-def test_wandb_has_the_totals(tmp_path, monkeypatch):
-    wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
     mine = callback(tmp_path)
+    address = f"file://{tmp_path}/mlruns"  # which mlflow itself does not know of
     run = wandb.init(project="roofprof", dir=str(tmp_path), mode="offline")
-    logger = importlib.import_module("lightning.pytorch.loggers").WandbLogger(experiment=run)
+    loggers = importlib.import_module("lightning.pytorch.loggers")
+    of_mlflow, of_wandb = loggers.MLFlowLogger(tracking_uri=address), loggers.WandbLogger(experiment=run)
+    others = [loggers.TensorBoardLogger(tmp_path / "tensorboard"), loggers.CSVLogger(tmp_path / "csv")]
     try:
-        fit(tmp_path, mine, Classifier(), logger=logger)
-        logger.experiment.log({"more": 0})
-        assert logger.experiment.summary["roofprof/macs"] == 3 * STEP_MACS
-        assert logger.experiment.summary["roofprof/modules"]["nrows"] == len(mine.report.rows) + 1
+        fit(tmp_path, mine, Classifier(), logger=[of_mlflow, of_wandb, *others])
+        run.log({"more": 0})
+        assert run.summary["roofprof/macs"] == 3 * STEP_MACS
+        assert run.summary["roofprof/modules"]["nrows"] == len(mine.report.rows) + 1
     finally:
-        logger.experiment.finish()
-
-
-def test_loggers_without_artifacts_have_the_totals(tmp_path):
-    mine = callback(tmp_path)
-    logger = importlib.import_module("lightning.pytorch.loggers").CSVLogger(tmp_path)
-    fit(tmp_path, mine, Classifier(), logger=logger)
+        run.finish()
+    client = mlflow.MlflowClient(address)
+    [history] = client.get_metric_history(of_mlflow.run_id, "roofprof/macs")
+    assert (history.step, history.value) == (5, 3 * STEP_MACS)
+    kept = client.download_artifacts(of_mlflow.run_id, "roofprof/report.json", tmp_path)
+    assert roofprof.Report.from_json(kept) == mine.report
+    numbers, texts = tensorboard_events(tmp_path / "tensorboard")
+    assert numbers["roofprof/macs"] == [(5, 3 * STEP_MACS)]
+    assert "Classifier" in texts["roofprof/table/text_summary"]
     [file] = tmp_path.rglob("metrics.csv")
-    names, *rows = [line.split(",") for line in file.read_text().splitlines()]
-    [row] = rows
+    names, row = [line.split(",") for line in file.read_text().splitlines()]
     assert float(row[names.index("roofprof/macs")]) == 3 * STEP_MACS
 
 
@@ -177,7 +143,7 @@ def test_a_report_that_cannot_be_handed_on_ends_no_training(tmp_path, monkeypatc
         def attach(self, _report, _step):
             raise ConnectionError("no such server")
 
-    monkeypatch.setattr("roofprof.callbacks.lightning.tracker_of", lambda _logger: Refuses())
+    monkeypatch.setattr("roofprof.callbacks.loggers.tracker_of", lambda _logger: Refuses())
     logger = lightning.loggers.CSVLogger(tmp_path)
     with pytest.warns(UserWarning, match="roofprof") as warned:
         trainer = fit(tmp_path, mine, Classifier(), logger=logger)

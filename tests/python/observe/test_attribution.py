@@ -1,4 +1,4 @@
-"""Which module each op lands in, whatever the model does to itself."""
+"""Which module each op lands in, whatever the model does to itself; and modules whose forward was not called."""
 
 import copy
 
@@ -7,213 +7,117 @@ import torch
 from attributed import MACS, Model, calls, linear, macs, x
 from given_roofs import profiler
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import roofprof
 
-# ---- who ran
 
-
-def test_module_called_twice():
-    model = Model(lambda self, value: self.fc(value) + self.fc(value), fc=linear())
-    report = roofprof.count(model, x())
-    assert calls(report) == {"": 1, "fc": 2}
-    assert macs(report) == {"fc": 2 * MACS}
-
-
-def test_one_module_under_two_parents():
+def two_parents():
     shared = linear()
     left = Model(lambda self, value: self.inner(value), inner=shared)
     right = Model(lambda self, value: self.inner(value) + self.inner(value), inner=shared)
-    model = Model(lambda self, value: self.left(value) + self.right(value), left=left, right=right)
-    report = roofprof.count(model, x())
-    assert calls(report) == {"": 1, "left": 1, "left.inner": 1, "right": 1, "right.inner": 2}
-    assert macs(report) == {"left.inner": MACS, "right.inner": 2 * MACS}
-    assert report.total.params == 32
-    assert [report.row(path).params for path in ("", "left", "right", "left.inner")] == [32] * 4
+    return Model(lambda self, value: self.left(value) + self.right(value), left=left, right=right)
 
 
-def test_one_module_under_two_parents_deeper_down_and_through_containers():
-    shared = linear()
-    left = Model(lambda self, value: self.layers[0](value), layers=nn.ModuleList([shared]))
-    right = Model(lambda self, value: self.layers["a"](value), layers=nn.ModuleDict({"a": shared}))
-    model = Model(lambda self, value: self.right(value) + self.left(value), left=left, right=right)
-    assert macs(roofprof.count(model, x())) == {"left.layers.0": MACS, "right.layers.a": MACS}
+def called_by_neither_parent():
+    """It gets its first name."""
+    left, right = (Model(lambda self, value: value, inner=inner) for inner in [linear()] * 2)
+    return Model(lambda self, value: self.left.inner(self.right(value)), left=left, right=right)
 
 
-def test_shared_module_called_by_neither_parent_gets_its_first_name():
-    shared = linear()
-    left = Model(lambda self, value: value, inner=shared)
-    right = Model(lambda self, value: value, inner=shared)
-    model = Model(lambda self, value: self.left.inner(self.right(value)), left=left, right=right)
-    assert macs(roofprof.count(model, x())) == {"left.inner": MACS}
-
-
-def test_same_module_twice_in_a_sequential():
-    fc = nn.Linear(8, 8, bias=False)
-    report = roofprof.count(nn.Sequential(fc, nn.ReLU(), fc), x())
-    assert calls(report) == {"": 1, "0": 2, "1": 1}
-    assert report.row("0").macs == 2 * 2 * 8 * 8
-    assert report.total.params == 64
-
-
-def test_other_method_of_a_child_falls_to_the_caller():
-    class Child(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight = nn.Parameter(torch.ones(8, 4))
-
-        def forward(self, value):
-            return value
-
-        def project(self, value):
-            return value @ self.weight
-
-    report = roofprof.count(Model(lambda self, value: self.child.project(value), child=Child()), x())
-    assert macs(report) == {"": MACS}
-    assert report.coverage.uncalled_modules == []
-    (note,) = report.coverage.notes
-    assert (note.code, note.where) == ("weights-used-elsewhere", ["child"])
-
-
-def test_forward_called_directly_is_the_modules_own():
-    report = roofprof.count(Model(lambda self, value: self.fc.forward(value), fc=linear()), x())
-    assert macs(report) == {"fc": MACS}
-    assert calls(report) == {"": 1, "fc": 1}
-    assert report.coverage.uncalled_modules == []
-
-
-def test_recursion():
-    def forward(self, value, depth):
+def recursion():
+    def forward(self, value, depth=4):
         return self.fc(value) if depth == 0 else self(value, depth - 1)
 
-    report = profiler(Model(forward, fc=linear())).run(x(), 4)
-    assert calls(report) == {"": 5, "fc": 1}
-    assert macs(report) == {"fc": MACS}
-    assert report.total.time == pytest.approx(report.row("").time)
+    return Model(forward, fc=linear())
 
 
-def test_containers_have_no_calls_and_are_never_uncalled():
-    class Container(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = nn.ModuleList([linear(), nn.ReLU()])
-            self.heads = nn.ModuleDict({"a": nn.Linear(4, 2), "unused": nn.Linear(4, 2)})
-            self.weights = nn.ParameterList([nn.Parameter(torch.ones(4))])
-
-        def forward(self, value):
-            return self.heads["a"](self.layers[1](self.layers[0](value))) * self.weights[0][:2]
-
-    report = profiler(Container()).run(x())
-    assert report.coverage.uncalled_modules == ["heads.unused"]
-    assert {path: number for path, number in calls(report).items() if path in {"layers", "heads", "weights"}} == {
-        "layers": 0,
-        "heads": 0,
-        "weights": 0,
-    }
-    assert report.row("layers").macs == MACS
-    assert report.row("layers").self_macs == 0
-    assert report.row("layers").time == pytest.approx(report.row("layers.0").time + report.row("layers.1").time)
+def containers():
+    heads = nn.ModuleDict({"a": nn.Linear(4, 2, bias=False), "unused": nn.Linear(4, 2)})
+    layers = nn.ModuleList([linear(), nn.ReLU()])
+    return Model(lambda self, value: self.heads["a"](self.layers[1](self.layers[0](value))), layers=layers, heads=heads)
 
 
-def test_modules_that_never_run_are_listed():
-    model = Model(lambda self, value: self.fc(value), fc=linear(), spare=nn.Sequential(nn.Linear(3, 3)))
-    report = roofprof.count(model, x())
-    assert report.coverage.uncalled_modules == ["spare", "spare.0"]
-    assert report.row("spare").macs == 0
-    assert report.row("spare").calls == 0
-
-
-def test_deep_nesting():
-    model = linear()
-    for _ in range(40):
-        model = nn.Sequential(model)
-    report = roofprof.count(model, x())
-    path = ".".join("0" for _ in range(40))
-    assert macs(report) == {path: MACS}
-    assert report.row(path).depth == 40
-    assert all(row.macs == MACS and row.calls == 1 for row in report.rows)
-
-
-# ---- modules that come and go
-
-
-def test_module_added_inside_forward():
+def added_inside():
     def forward(self, value):
         if not hasattr(self, "late"):
             self.late = nn.Linear(4, 4, bias=False)
         return self.late(self.fc(value))
 
-    report = profiler(Model(forward, fc=linear())).run(x())
-    assert macs(report) == {"fc": MACS, "": 2 * 4 * 4}
-    assert any("late" in note and "no rows" in note for note in report.coverage.notes)
+    return Model(forward, fc=linear())
 
 
-def test_module_replaced_inside_every_forward():
+def replaced_inside():
     def forward(self, value):
         self.fc = linear()
         return self.fc(value)
 
-    model = Model(forward, fc=linear())
-    before = model.fc
-    report = profiler(model).run(x())
-    assert macs(report) == {"": MACS}
-    assert model.fc is not before
-    assert report.coverage.uncalled_modules == ["fc"]
-    # A second run knows the module that stands there by then, until it is replaced as well.
-    assert macs(profiler(model).run(x())) == {"": MACS}
+    return Model(forward, fc=linear())
 
 
-def test_lazy_modules():
-    model = nn.Sequential(nn.LazyLinear(4), nn.ReLU())
-    report = roofprof.count(model, x())
-    assert report.row("0").macs == MACS
-    assert report.row("0").params == 8 * 4 + 4
-    assert report.row("0").param_bytes == 4 * (8 * 4 + 4)
-    assert report.row("0").type == "Linear"
-    assert report.total.params == 8 * 4 + 4
+class Scale(nn.Module):
+    def forward(self, weight):
+        return weight * 2
 
 
-def test_tied_weights():
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embed = nn.Embedding(10, 8)
-            self.head = nn.Linear(8, 10, bias=False)
-            self.head.weight = self.embed.weight
-
-        def forward(self, ids):
-            return self.head(self.embed(ids))
-
-    report = roofprof.count(Tied(), torch.tensor([[1, 2, 3]]))
-    assert [report.row(path).params for path in ("", "embed", "head")] == [80, 80, 80]
-    assert report.total.param_bytes == 320
-    assert macs(report) == {"head": 3 * 8 * 10}
-
-
-def test_parametrized_weight():
-    class Scale(nn.Module):
-        def forward(self, weight):
-            return weight * 2
-
+def parametrized():
     fc = linear()
     torch.nn.utils.parametrize.register_parametrization(fc, "weight", Scale())
-    report = roofprof.count(nn.Sequential(fc), x())
-    assert macs(report) == {"0": MACS}
-    assert report.row("0.parametrizations.weight.0").flops == 8 * 4
-    assert report.row("0.parametrizations.weight.0").calls == 1
-    assert report.total.params == 32
-    assert report.coverage.uncalled_modules == []
+    return nn.Sequential(fc)
 
 
-def test_functional_call():
-    model = nn.Sequential(linear(), nn.ReLU())
-    weights = {"0.weight": torch.zeros(4, 8)}
-    report = roofprof.count(lambda value: torch.func.functional_call(model, weights, (value,)), x())
-    assert report.total.macs == MACS
-    prof = profiler(model)
-    with prof:
-        torch.func.functional_call(model, weights, (x(),))
-    assert macs(prof.report()) == {"0": MACS}
+# Calls, MACs, and what was never called.
+MODELS = [
+    (
+        two_parents,
+        {"": 1, "left": 1, "left.inner": 1, "right": 1, "right.inner": 2},
+        {"left.inner": MACS, "right.inner": 2 * MACS},
+        [],
+    ),
+    (
+        called_by_neither_parent,
+        {"": 1, "left": 0, "left.inner": 1, "right": 1, "right.inner": 0},
+        {"left.inner": MACS},
+        [],
+    ),
+    (recursion, {"": 5, "fc": 1}, {"fc": MACS}, []),
+    (
+        containers,
+        {"": 1, "layers": 0, "layers.0": 1, "layers.1": 1, "heads": 0, "heads.a": 1, "heads.unused": 0},
+        {"layers.0": MACS, "heads.a": 2 * 4 * 2},
+        ["heads.unused"],
+    ),
+    (added_inside, {"": 1, "fc": 1}, {"fc": MACS, "": 2 * 4 * 4}, []),
+    (replaced_inside, {"": 1, "fc": 0}, {"": MACS}, ["fc"]),
+    (
+        parametrized,
+        {"": 1, "0": 1, "0.parametrizations": 0, "0.parametrizations.weight": 1, "0.parametrizations.weight.0": 1},
+        {"0": MACS},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "number", "work", "uncalled"), MODELS, ids=lambda each: getattr(each, "__name__", ""))
+def test_where_work_lands(make, number, work, uncalled):
+    report = profiler(make()).run(x())
+    assert calls(report) == number
+    assert macs(report) == work
+    assert report.coverage.uncalled_modules == uncalled
+
+
+def test_rows_of_models_that_change():
+    report = roofprof.count(two_parents(), x())
+    assert [report.row(path).params for path in ("", "left", "right", "left.inner")] == [32] * 4
+    notes = profiler(added_inside()).run(x()).coverage.notes
+    assert any("late" in note and "no rows" in note for note in notes)
+    report = profiler(containers()).run(x())
+    assert report.row("layers").time == pytest.approx(report.row("layers.0").time + report.row("layers.1").time)
+    report = roofprof.count(parametrized(), x())
+    assert report.row("0.parametrizations.weight.0").flops == report.total.params == 32
+    report = roofprof.count(nn.Sequential(nn.LazyLinear(4), nn.ReLU()), x())
+    row = report.row("0")
+    assert (row.type, row.macs, row.params, row.param_bytes) == ("Linear", MACS, 8 * 4 + 4, 4 * (8 * 4 + 4))
 
 
 def test_copies_of_the_model_are_not_the_model():
@@ -222,3 +126,100 @@ def test_copies_of_the_model_are_not_the_model():
         copy.deepcopy(model)(x())
     assert macs(prof.report()) == {"(outside)": MACS}
     assert prof.report().coverage.uncalled_modules == ["", "0"]
+
+
+# ---- those that did their work in other ways
+
+
+class Backbone(nn.Module):
+    """It works by another method than its forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.stages = nn.Sequential(linear(), nn.ReLU())
+        self.spare = linear()
+
+    def forward(self, value):
+        return self.stages(value)
+
+    def forward_collab(self, value):
+        return self.stages(value)
+
+
+def test_a_module_that_works_by_another_method_is_not_dead():
+    model = Model(lambda self, value: self.backbone.forward_collab(value), backbone=Backbone(), spare=Backbone())
+    report = roofprof.count(model, x())
+    assert macs(report) == {"backbone.stages.0": MACS}
+    inside = ["", ".stages", ".stages.0", ".stages.1", ".spare"]
+    assert report.coverage.uncalled_modules == ["backbone.spare", *("spare" + path for path in inside)]
+    (note,) = report.coverage.notes
+    assert (note.code, note.where) == ("forward-not-called", ["backbone"])
+    assert "never called: backbone.spare, spare (5 modules with all below)" in str(report)
+
+
+def one_after_another(self, value):
+    for layer in self.layers:
+        value = layer(value)
+    return value
+
+
+class Stages(nn.Sequential):
+    """A list with a type of its own."""
+
+
+class Attention(nn.Module):
+    """Its parts are used by functions, as in nn.MultiheadAttention."""
+
+    def __init__(self):
+        super().__init__()
+        self.projection, self.idle = linear(), linear()
+        self.dropout, self.activation = nn.Dropout(0.5), nn.ReLU()
+
+    def forward(self, value):
+        value = nn.functional.linear(value, self.projection.weight.detach().t().t())
+        return nn.functional.dropout(nn.functional.relu(value), self.dropout.p, training=False)
+
+
+USED_OTHERWISE = {
+    "stages": (lambda: Model(one_after_another, layers=Stages(linear(), nn.ReLU())), []),
+    "nested": (lambda: Model(one_after_another, layers=nn.Sequential(nn.Sequential(linear()), nn.ReLU())), []),
+    "part of it": (lambda: Model(one_after_another, layers=Stages(linear(), nn.Linear(4, 4))[:1]), []),
+    "parameters": (Attention, ["idle", "activation"]),
+    "no parameters": (
+        lambda: Model(lambda self, v: self.fc(v), fc=linear(), drop=nn.Dropout(), same=nn.Identity()),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USED_OTHERWISE)
+@pytest.mark.parametrize("device", ["cpu", "meta", "fake"])
+def test_what_is_used_without_a_call_is_not_dead(name, device):
+    make, dead = USED_OTHERWISE[name]
+    with FakeTensorMode() if device == "fake" else torch.device(device):
+        model, value = make(), x()
+    report = roofprof.count(model, value)
+    assert report.coverage.uncalled_modules == dead
+    used = [("weights-used-elsewhere", ["projection"])] if dead else []
+    assert [(note.code, note.where) for note in report.coverage.notes] == used
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_torchs_attention_uses_its_projection_without_a_call(training):
+    """Nor does anything of ours switch off its fused path."""
+    model = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).train(training)
+    for grad in (torch.enable_grad(), torch.no_grad()):
+        with grad:
+            report = roofprof.count(model, torch.ones(2, 3, 8))
+        assert report.coverage.uncalled_modules == []
+    assert ("aten::_transformer_encoder_layer_fwd" in report.by_operator()) is not training
+
+
+def test_what_the_optimizer_reads_is_not_used():
+    model = Model(lambda self, value: self.fc(value), fc=linear(), spare=linear())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    prof = profiler(model)
+    with prof:
+        (model(x()).sum() + sum(p.pow(2).sum() for p in model.parameters())).backward()
+        optimizer.step()
+    assert prof.report().coverage.uncalled_modules == ["spare"]

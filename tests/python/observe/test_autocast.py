@@ -4,8 +4,7 @@ import pytest
 import torch
 from attributed import Model
 from torch import nn
-from torch.nn import functional as F
-from truths import assert_conserved, counts, macs_by, observe
+from truths import assert_conserved, macs_by, observe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -55,52 +54,6 @@ def test_a_weight_is_cast_once_while_autocast_keeps_it():
     assert report.total.macs == 3 * PRODUCT
 
 
-def test_without_the_cache_a_weight_is_cast_each_time():
-    layer, value = nn.Linear(IN, OUT, bias=False), torch.rand(ROWS, IN)
-
-    def run():
-        with autocast(cache_enabled=False):
-            for _ in range(3):
-                layer(value)
-
-    assert casts(observe(layer, run)) == (6, cast_bytes(*[IN * OUT, ROWS * IN] * 3))
-
-
-def test_nothing_is_cast_where_the_dtype_is_right():
-    layer, value = nn.Linear(IN, OUT).to(torch.bfloat16), torch.rand(ROWS, IN, dtype=torch.bfloat16)
-
-    def run():
-        layer(value)
-
-    plain = observe(layer, run)
-    with autocast():
-        report = observe(layer, run)
-    assert counts(report.total) == counts(plain.total)
-    assert casts(report) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [F.relu, lambda value: value.mean(), lambda value: F.dropout(value), lambda value: value.clamp(0, 1) * 2],
-    ids=["relu", "mean", "dropout", "arithmetic"],
-)
-def test_ops_that_autocast_leaves_alone(function):
-    value = torch.rand(ROWS, IN)
-    plain = observe(None, lambda: function(value))
-    with autocast():
-        report = observe(None, lambda: function(value))
-    assert set(report.by_operator()) == set(plain.by_operator())
-    assert counts(report.total) == counts(plain.total)
-
-
-def test_ops_that_autocast_promotes():
-    wide, narrow = torch.rand(ROWS, IN), torch.rand(ROWS, IN, dtype=torch.bfloat16)
-    with autocast():
-        report = observe(None, lambda: torch.cat([wide, narrow]))
-    assert casts(report) == (1, cast_bytes(ROWS * IN))
-    assert report.by_operator()["aten::cat"].bytes == 2 * FP32 * 2 * ROWS * IN
-
-
 def test_a_part_without_autocast():
     def forward(self, value):
         value = self.first(value)
@@ -114,26 +67,6 @@ def test_a_part_without_autocast():
     assert report.row("second").flops_by_dtype == {"fp32": 2 * PRODUCT + ROWS * IN}
     # What the model itself casts stands in its own row.
     assert report.row("").self_bytes == cast_bytes(ROWS * OUT)
-
-
-def test_autocast_inside_a_module():
-    def forward(self, value):
-        with autocast():
-            return self.fc(value)
-
-    model = Model(forward, fc=nn.Linear(IN, OUT, bias=False))
-    report = observe(model, lambda: model(torch.rand(ROWS, IN)))
-    assert report.row("fc").flops_by_dtype == {"bf16": 2 * PRODUCT}
-    assert report.row("fc").bytes == BF16 * (ROWS * IN + IN * OUT + ROWS * OUT) + cast_bytes(ROWS * IN, IN * OUT)
-    assert report.row("").self_bytes == 0
-
-
-def test_attention_runs_in_the_narrow_dtype():
-    query = torch.rand(2, 3, ROWS, IN)
-    with autocast():
-        report = observe(None, lambda: F.scaled_dot_product_attention(query, query, query))
-    assert set(report.total.flops_by_dtype) == {"bf16"}
-    assert report.total.macs == 2 * query.numel() * ROWS
 
 
 def test_a_training_step():

@@ -1,17 +1,17 @@
-"""DTensor: each rank's own shards are its work, and the collectives between ranks stand beside it."""
-
-import json
-import multiprocessing
+"""DTensor and FSDP: each rank's own shards are its work, and the collectives between ranks stand beside it."""
 
 import pytest
 import torch
 import torch.distributed as dist
+from given_roofs import profiler
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from truths import assert_conserved, macs_by, observe
+
+import roofprof
 
 RANKS = 2
 ROWS, IN, HIDDEN, OUT = 3, 8, 6, 4
@@ -24,11 +24,14 @@ SHARE = {
 }
 
 
+def perceptron():
+    return nn.Sequential(nn.Linear(IN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, OUT))
+
+
 def tensor_parallel():
     """Columns of the first layer, rows of the second: one sum over all ranks at the end."""
     mesh = init_device_mesh("cpu", (RANKS,))
-    model = nn.Sequential(nn.Linear(IN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, OUT))
-    return parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    return parallelize_module(perceptron(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
 
 
 def step(model, value):
@@ -87,73 +90,42 @@ def test_products(left, right, share, mesh):
     assert not report.coverage.uncosted
 
 
-def test_an_elementwise_op_is_as_large_as_the_shard(mesh):
+def test_an_elementwise_op_is_as_large_as_the_shard_and_gathering_moves_bytes(mesh):
     value = distribute_tensor(torch.rand(4, 6), mesh, [Shard(0)])
     report = observe(None, value.exp)
     assert (report.total.flops, report.total.bytes) == (12, 2 * 12 * 4)
-
-
-def test_gathering_moves_bytes(mesh):
-    value = distribute_tensor(torch.rand(4, 6), mesh, [Shard(0)])
     report = observe(None, value.full_tensor)
     assert report.total.flops == 0
     assert collectives(report) == {"_c10d_functional::all_gather_into_tensor": (1, 12 * 4, 24 * 4, 0)}
 
 
-def test_sharded_parameters_are_whole_where_they_are_used(mesh):
-    model, value = nn.Sequential(nn.Linear(IN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, OUT)), torch.rand(ROWS, IN)
-    fully_shard(model, mesh=mesh)
-    report = observe(model, lambda: step(model, value))
-    # The data is what the ranks share, so each has all of a layer's products.
-    assert macs_by(report, "module", "phase") == {key: RANKS * macs for key, macs in SHARE.items()}
-    assert {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_"} & set(collectives(report))
-    assert not report.coverage.uncosted
+# ---- torch.distributed.fsdp.FullyShardedDataParallel
 
 
-# ---- two processes
-
-
-def rank(number, folder, results):
-    """One of the ranks: what it counted, as JSON."""
-    torch.set_num_threads(1)
-    store = dist.FileStore(f"{folder}/store", RANKS)
-    dist.init_process_group("gloo", store=store, rank=number, world_size=RANKS)
-    model, value = tensor_parallel(), torch.ones(ROWS, IN)
-    shard = model[0].weight
-    assert isinstance(shard, DTensor)
-    report = observe(model, lambda: step(model, value))
-    reduced = torch.ones(10)
-    gathered = observe(None, lambda: dist.all_reduce(reduced))
-    results.put(
-        json.dumps(
-            {
-                "rank": number,
-                "macs": [[*key, macs] for key, macs in macs_by(report, "module", "phase").items()],
-                "collectives": collectives(report),
-                "plain": collectives(gathered),
-                "uncosted": [*report.coverage.uncosted, *gathered.coverage.uncosted],
-            }
-        )
-    )
-    dist.destroy_process_group()
-
-
-def test_two_processes(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    processes = [context.Process(target=rank, args=(number, str(tmp_path), results)) for number in range(RANKS)]
-    for process in processes:
-        process.start()
+@pytest.fixture(name="wrapped")
+def _wrapped():
+    """A perceptron in FSDP, in a group of this process alone."""
+    if not dist.is_gloo_available():
+        pytest.skip("this torch has no gloo")
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
-        reports = [json.loads(results.get(timeout=900)) for _ in processes]
+        yield FullyShardedDataParallel(perceptron(), device_id=torch.device("cpu"), use_orig_params=True)
     finally:
-        for process in processes:
-            process.join(timeout=600)
-            process.kill()
-    assert {report["rank"] for report in reports} == set(range(RANKS))
-    sum_over_ranks = 4 * ROWS * OUT
-    for report in reports:
-        assert {(module, phase): macs for module, phase, macs in report["macs"]} == SHARE
-        assert report["collectives"] == {"_c10d_functional::all_reduce": [1, sum_over_ranks, sum_over_ranks, 0]}
-        assert report["plain"] == {"c10d::allreduce_": [1, 40, 40, 0]}
-        assert report["uncosted"] == []
+        dist.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fsdp1_has_the_macs_of_the_model_inside_and_its_parameters_stay(wrapped):
+    value = torch.ones(ROWS, IN)
+    before = [parameter.detach().clone() for parameter in wrapped.parameters()]
+
+    def train(value):
+        wrapped.zero_grad()
+        step(wrapped, value)
+
+    for report in (roofprof.count(wrapped, value), profiler(wrapped, repeat=2).run(value)):
+        assert report.total.macs == FIRST + SECOND
+    # The gradients of both weights, and that of what the second layer was given.
+    assert profiler(wrapped, repeat=2).run_step(train, value).total.macs == 2 * (FIRST + SECOND) + SECOND
+    assert all(torch.equal(a, b) for a, b in zip(before, wrapped.parameters(), strict=True))
+    assert wrapped(value).shape == (ROWS, OUT)  # it still runs

@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 # In a process of its own, so that nothing else moves its resident set.
 SCRIPT = """
 import json, os, sys, threading, torch, roofprof
@@ -36,60 +34,49 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-step, few, many = globals()[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
-profiler = roofprof.RooflineProfiler(model, ceilings=roofprof.Ceilings())
-with profiler:
-    for number in range(few):
-        step(number)
-    before = resident()
-    for number in range(few, many):
-        step(number)
-    after = resident()
-report = profiler.report()
-print(json.dumps({
-    "growth": after - before,
-    "calls": report.row("").calls,
-    "macs": report.row("").macs,
-    "buckets": [group.calls for group in report.group("module", "op", "phase", "shapes")],
-    "ops": [group.calls for group in report.group("module", "op", "phase")],
-}))
+def measured(step, few, many):
+    profiler = roofprof.RooflineProfiler(model, ceilings=roofprof.Ceilings())
+    with profiler:
+        for number in range(few):
+            step(number)
+        before = resident()
+        for number in range(few, many):
+            step(number)
+        after = resident()
+    report = profiler.report()
+    return {
+        "growth": after - before,
+        "calls": report.row("").calls,
+        "macs": report.row("").macs,
+        "buckets": [group.calls for group in report.group("module", "op", "phase", "shapes")],
+        "ops": [group.calls for group in report.group("module", "op", "phase")],
+    }
+
+print(json.dumps({name: measured(globals()[name], *steps) for name, steps in json.loads(sys.argv[1]).items()}))
 """
-
-
-def run(step, few, many):
-    command = [sys.executable, "-c", SCRIPT, step, str(few), str(many)]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(result.stdout)
-
 
 FIRST, SECOND = 16 * 16, 16 * 4  # MACs of a row in the two layers
 FORWARD = FIRST + SECOND
 TRAINING = 2 * FIRST + 3 * SECOND  # the data needs no gradient
+STEPS = {
+    "training": (200, 1_200),
+    "forward_without_backward": (200, 1_200),
+    "a_thread_for_each_step": (200, 700),
+    "a_shape_for_each_step": (2_000, 3_000),
+}
 
 
-@pytest.mark.parametrize(
-    ("step", "few", "many", "macs"),
-    [
-        ("training", 200, 2_000, TRAINING),
-        ("forward_without_backward", 200, 2_000, FORWARD),
-        ("a_thread_for_each_step", 400, 1_200, TRAINING),
-        pytest.param("training", 100, 10_000, TRAINING, marks=pytest.mark.slow),
-        pytest.param("forward_without_backward", 100, 10_000, FORWARD, marks=pytest.mark.slow),
-    ],
-)
-def test_memory_does_not_follow_the_steps(step, few, many, macs):
-    seen = run(step, few, many)
-    assert seen["growth"] < 2_000_000
-    assert seen["calls"] == many
-    assert seen["macs"] == many * 8 * macs
-
-
-def test_memory_does_not_follow_the_shapes():
-    steps = 4_000
-    seen = run("a_shape_for_each_step", 2_000, steps)
-    assert seen["growth"] < 2_000_000
+def test_memory_follows_neither_the_steps_nor_the_shapes():
+    command = [sys.executable, "-c", SCRIPT, json.dumps(STEPS)]
+    seen = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    rows = {name: 8 * many for name, (_, many) in STEPS.items()}
+    rows["a_shape_for_each_step"] = sum(2 + number % 1000 for number in range(3_000))
+    for name, (_, many) in STEPS.items():
+        assert seen[name]["growth"] < 1_500_000, name
+        assert seen[name]["calls"] == many
+        trains = name in {"training", "a_thread_for_each_step"}
+        assert seen[name]["macs"] == rows[name] * (TRAINING if trains else FORWARD), name
     # 64 shapes of each op are kept apart, the others together; the sums stay exact.
-    assert len(seen["buckets"]) <= 65 * len(seen["ops"])
-    assert sum(seen["buckets"]) == sum(seen["ops"])
-    rows = sum(2 + number % 1000 for number in range(steps))
-    assert seen["macs"] == rows * FORWARD
+    buckets, ops = seen["a_shape_for_each_step"]["buckets"], seen["a_shape_for_each_step"]["ops"]
+    assert len(buckets) <= 65 * len(ops)
+    assert sum(buckets) == sum(ops)

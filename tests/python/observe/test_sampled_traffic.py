@@ -52,21 +52,9 @@ def test_alike_calls_have_the_traffic_of_one_times_their_number(steps):
     assert ("steps" if steps else "calls of the model") in note(report)
 
 
-def test_distances_are_those_of_all_calls():
-    """48 layers are 3 MiB, which the L3 holds: also where seven of eight calls are not logged."""
-    report = block(chain(48), 30)
-    assert report.total.memory_time == pytest.approx(30 * (48 * WEIGHT / L3 + 192 * ROW / L2), rel=0.05)
-
-
-def test_few_calls_are_all_logged():
-    assert note(block(chain(), 3)) is None
-    assert note(block(chain(), 4)) is not None
-
-
-@pytest.mark.parametrize("shapes", [2, 40])
-def test_calls_of_changing_shapes(shapes):
+def test_calls_of_changing_shapes():
     """Within 5% of the closed form, and exact in what is counted; of most of 40 shapes no call is logged."""
-    rows = [1 + call % shapes for call in range(80)]
+    rows = [1 + call % 40 for call in range(80)]
     report = block(chain(), len(rows), lambda call: torch.ones(rows[call], WIDTH))
     layer = sum(2 * ROW * each + WEIGHT for each in rows)
     found = figures(report)
@@ -98,52 +86,6 @@ def test_a_first_call_that_differs_is_not_scaled():
     assert found[""] == pytest.approx(40 * (2 * ROW + WEIGHT) + WEIGHT, rel=0.1)
 
 
-def test_steps_of_training_that_accumulate_gradients():
-    """The optimizer runs in one call of four: what is known of it does not hang on which calls are logged."""
-
-    def train(device):
-        model = chain(2).train().to(device)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-        with profiler(model) as prof:
-            for call in range(400):
-                model(torch.ones(1, WIDTH, device=device)).sum().backward()
-                if call % 4 == 3:
-                    optimizer.step()
-                    optimizer.zero_grad(set_to_none=False)
-        return prof.report()
-
-    sampled, all_logged = train("cpu"), train("meta")  # which is not timed
-    assert note(sampled) is not None
-    assert note(all_logged) is None
-    assert {path: each[1] for path, each in figures(sampled).items()} == {
-        path: each[1] for path, each in figures(all_logged).items()
-    }
-    for path in ("", "0", "1", "(optimizer)"):
-        assert figures(sampled)[path][0] == pytest.approx(figures(all_logged)[path][0], rel=0.05), path
-
-
-def one_op(rows):
-    layer = nn.Linear(WIDTH, WIDTH, bias=False).eval()
-    return block(layer, len(rows), lambda call: torch.ones(rows[call], WIDTH))
-
-
-def test_a_single_op_crosses_whole_whatever_its_shapes():
-    """Also a call that was not logged, and is not like those that were."""
-    report = one_op([1, 1, 1, 512])
-    assert figures(report)[""] == (4 * WEIGHT + 2 * ROW * 515, 4 * WEIGHT + 2 * ROW * 515)
-
-
-def test_the_first_step_of_an_optimizer_is_logged():
-    """Four calls, of which the last has the optimizer: SGD with momentum reads 5 of the 8 tensors that its ops move."""
-    layer = nn.Linear(WIDTH, WIDTH, bias=False)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
-    with profiler(layer) as prof:
-        for _ in range(4):
-            layer(torch.ones(2, WIDTH)).sum().backward()
-        optimizer.step()
-    assert note(prof.report()) is None
-
-
 @pytest.mark.parametrize(("calls", "within"), [(1, 0.02), (4, 0.35), (50, 0.02)])
 def test_a_region_around_calls_is_of_one_part(calls, within):
     """What the region wrote goes out to the calls in it, though these were not logged.
@@ -168,26 +110,3 @@ def test_a_region_around_calls_is_of_one_part(calls, within):
     assert sampled["(outside).loop"][1] == all_logged["(outside).loop"][1]
     assert sampled["(outside).loop"][0] == pytest.approx(all_logged["(outside).loop"][0], rel=within)
     assert sampled[""][0] == pytest.approx(all_logged[""][0], rel=0.02)
-
-
-def test_where_the_model_is_not_called():
-    model = chain()
-    value = torch.ones(WIDTH)
-    with torch.no_grad(), profiler(model) as prof:
-        for _ in range(5000):
-            value.add_(1)
-    report = prof.report()
-    assert "not called" in note(report)
-    assert report.total.bytes == 5000 * 2 * ROW
-    assert report.total.memory_time == pytest.approx(5000 * 2 * ROW / L2, rel=0.05)
-
-
-def test_a_call_inside_of_another_one_begins_no_part():
-    """A model that calls itself."""
-
-    class Recurses(nn.Module):
-        def forward(self, value, depth=3):
-            return self(value + 1, depth - 1) if depth else value
-
-    report = block(Recurses(), 3)
-    assert note(report) is None

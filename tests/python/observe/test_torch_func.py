@@ -5,19 +5,15 @@ A transform dispatches again inside: what its ops look like there is the work, o
 
 import pytest
 import torch
-from attributed import MACS, Model, linear, x
 from torch import nn
-from torch.autograd import forward_ad
 from torch.func import (
     functional_call,
-    functionalize,
     grad,
     hessian,
     jacfwd,
     jacrev,
     jvp,
     stack_module_state,
-    vjp,
     vmap,
 )
 from torch.nn import functional as F
@@ -51,58 +47,57 @@ def total(closure):
     return report.total
 
 
-# ---- vmap
+def attention(value):
+    return F.scaled_dot_product_attention(value, value, value)
 
 
-ELEMENTWISE = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "softmax": lambda value: F.softmax(value, dim=-1),
-    "arithmetic": lambda value: (value * 2 + value).exp(),
+def tangent_of(function, *values):
+    return jvp(function, values, tuple(torch.ones_like(value) for value in values))
+
+
+def squared_error(weight, value):
+    return (value @ weight.T).square().sum()
+
+
+VALUES = EXAMPLES * ROWS * IN
+# What a function of the data and the weight has: FLOPs that are no product's, MACs, and bytes where they are told.
+WORK = {
+    "elementwise, over a dimension": (lambda x, w: vmap(torch.exp, in_dims=1)(x), VALUES, 0, 2 * 4 * VALUES),
+    # The weight is read once, not once for each example.
+    "shared weight": (
+        lambda x, w: vmap(lambda value: value @ w.T)(x),
+        0,
+        EXAMPLES * PRODUCT,
+        4 * (VALUES + OUT * IN + EXAMPLES * ROWS * OUT),
+    ),
+    "weight of each": (
+        lambda x, w: vmap(torch.mm)(x, w.T.repeat(EXAMPLES, 1, 1)),
+        0,
+        EXAMPLES * PRODUCT,
+        4 * EXAMPLES * (ROWS * IN + IN * OUT + ROWS * OUT) + 4 * (1 + EXAMPLES) * IN * OUT,
+    ),
+    # A tangent's product is work as well, and so is one with a tangent of zeros.
+    "exp and its tangent": (lambda x, w: tangent_of(torch.exp, x), 2 * VALUES, 0, None),
+    # x w' and x' w beside x w, then their sum.
+    "product and its tangents": (lambda x, w: tangent_of(torch.mm, x[0], w.T), ROWS * OUT, 3 * PRODUCT, None),
+    # The sine, its derivative, and that times the unit matrix of tangents.
+    "jacfwd": (lambda x, w: jacfwd(torch.sin)(x[0, 0]), IN + IN + IN * IN, 0, None),
 }
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
-def test_vmap_over_what_takes_batches_anyway(name, data):
-    function = ELEMENTWISE[name]
-    assert counts(total(lambda: vmap(function)(data))) == counts(total(lambda: function(data)))
+@pytest.mark.parametrize("name", WORK)
+def test_work_in_closed_form(name, data, weight):
+    function, flops, macs, in_bytes = WORK[name]
+    work = total(lambda: function(data, weight))
+    assert (work.macs, work.flops) == (macs, 2 * macs + flops)
+    assert in_bytes is None or work.bytes == in_bytes
 
 
-@pytest.mark.parametrize("in_dims", [0, 1, 2])
-def test_vmap_over_any_dimension(in_dims, data):
-    assert total(lambda: vmap(torch.exp, in_dims=in_dims)(data)).flops == data.numel()
-
-
-def test_vmap_of_a_product_with_a_shared_weight(data, weight):
-    work = total(lambda: vmap(lambda value: value @ weight.T)(data))
-    assert work.macs == EXAMPLES * PRODUCT
-    assert work.flops == 2 * EXAMPLES * PRODUCT
-    # The weight is read once, not once for each example.
-    assert work.bytes == 4 * (EXAMPLES * ROWS * IN + OUT * IN + EXAMPLES * ROWS * OUT)
-
-
-def test_vmap_of_a_product_with_a_weight_each(data):
-    weights = torch.rand(EXAMPLES, IN, OUT)
-    work = total(lambda: vmap(torch.mm)(data, weights))
-    assert work.macs == EXAMPLES * PRODUCT
-    assert work.bytes == 4 * EXAMPLES * (ROWS * IN + IN * OUT + ROWS * OUT)
-
-
-def test_nested_vmap(data):
-    work = total(lambda: vmap(vmap(torch.dot))(data, data))
-    assert work.macs == EXAMPLES * ROWS * IN
-
-
-def test_vmap_of_what_falls_back_to_a_loop():
-    query = torch.rand(3, 2, ROWS, IN)
-    work = total(lambda: vmap(lambda value: F.scaled_dot_product_attention(value, value, value))(query))
-    assert work.macs == 2 * query.numel() * ROWS
-
-
-def test_vmap_of_a_convolution():
-    images, weight = torch.rand(3, 1, 2, 6, 6), torch.rand(4, 2, 3, 3)
-    work = total(lambda: vmap(lambda image: F.conv2d(image, weight))(images))
-    assert work.macs == 3 * 4 * (4 * 4) * (2 * 3 * 3)
+@pytest.mark.parametrize("function", [F.gelu, lambda value: F.softmax(value, dim=-1), attention])
+def test_vmap_over_what_takes_batches_anyway(function):
+    data = torch.rand(EXAMPLES, 2, ROWS, IN)
+    batched, plain = total(lambda: vmap(function)(data)), total(lambda: function(data))
+    assert (batched.macs, batched.flops) == (plain.macs, plain.flops)
 
 
 def test_an_ensemble_of_modules():
@@ -123,93 +118,38 @@ def test_an_ensemble_of_modules():
 # ---- reverse mode
 
 
-def by_phase(report):
-    return {phase: counts(group) for phase, group in report.by_phase().items()}
-
-
-def squared_error(weight, value):
-    return (value @ weight.T).square().sum()
-
-
 def test_grad_is_a_backward(data, weight):
     def plain():
         leaf = weight.detach().requires_grad_()
         torch.autograd.grad(squared_error(leaf, data[0]), leaf)
 
-    transformed = observe(None, lambda: grad(squared_error)(weight, data[0]))
-    assert by_phase(transformed) == by_phase(observe(None, plain))
-    assert macs_by(transformed, "phase") == {"forward": PRODUCT, "backward": PRODUCT}
+    transformed, expected = (
+        {phase: counts(group) for phase, group in observe(None, run).by_phase().items()}
+        for run in (lambda: grad(squared_error)(weight, data[0]), plain)
+    )
+    assert transformed == expected
 
 
-def test_per_sample_gradients(data, weight):
-    report = observe(None, lambda: vmap(grad(squared_error), in_dims=(None, 0))(weight, data))
-    assert macs_by(report, "phase") == {"forward": EXAMPLES * PRODUCT, "backward": EXAMPLES * PRODUCT}
+REVERSE = {
+    "grad": (lambda x, w: grad(squared_error)(w, x[0]), PRODUCT, PRODUCT),
+    "for each example": (
+        lambda x, w: vmap(grad(squared_error), in_dims=(None, 0))(w, x),
+        EXAMPLES * PRODUCT,
+        EXAMPLES * PRODUCT,
+    ),
+    "jacrev has one for each output": (
+        lambda x, w: jacrev(lambda value: (w @ value).sin())(x[0, 0]),
+        OUT * IN,
+        OUT * OUT * IN,
+    ),
+}
 
 
-def test_grad_of_a_module_stands_in_its_rows(data):
-    model = Model(lambda self, value: self.second(self.first(value)), first=linear(), second=nn.Linear(4, 3))
-    parameters = dict(model.named_parameters())
-
-    def loss(parameters, value):
-        return functional_call(model, parameters, (value,)).sum()
-
-    report = observe(model, lambda: grad(loss)(parameters, x()))
-    second = x().shape[0] * 4 * 3
-    assert macs_by(report, "module", "phase") == {
-        ("first", "forward"): MACS,
-        ("second", "forward"): second,
-        ("second", "backward"): 2 * second,
-        ("first", "backward"): MACS,
-    }
-
-
-def test_vjp(data, weight):
-    def run():
-        _, back = vjp(lambda value: value @ weight.T, data[0])
-        back(torch.ones(ROWS, OUT))
-
-    assert macs_by(observe(None, run), "phase") == {"forward": PRODUCT, "backward": PRODUCT}
-
-
-def test_jacrev_has_a_backward_for_each_output(weight):
-    report = observe(None, lambda: jacrev(lambda value: (weight @ value).sin())(torch.rand(IN)))
-    assert macs_by(report, "phase") == {"forward": OUT * IN, "backward": OUT * OUT * IN}
-
-
-# ---- forward mode: a tangent's product is work as well, and so is one with a tangent of zeros
-
-
-def test_jvp(data):
-    tangent = torch.rand_like(data)
-    work = total(lambda: jvp(torch.exp, (data,), (tangent,)))
-    # exp, and its product with the tangent.
-    assert work.flops == 2 * data.numel()
-
-
-def test_jvp_of_a_product(data, weight):
-    # Both factors have a tangent: x w' and x' w beside x w, then their sum.
-    tangents = torch.ones_like(data[0]), torch.ones_like(weight.T)
-    work = total(lambda: jvp(torch.mm, (data[0], weight.T), tangents))
-    assert work.macs == 3 * PRODUCT
-    assert work.flops == 2 * 3 * PRODUCT + ROWS * OUT
-
-
-@pytest.mark.parametrize("function", [F.linear, lambda value, weight: value @ weight.T], ids=["linear", "matmul"])
-def test_dual_tensors(function, data, weight):
-    value = data[0]
-
-    def run():
-        with forward_ad.dual_level():
-            function(forward_ad.make_dual(value, value), forward_ad.make_dual(weight, weight))
-
-    assert total(run).macs == 3 * PRODUCT
-
-
-def test_jacfwd_has_a_tangent_for_each_input():
-    # sin(x): the sine, its derivative, and that times the unit matrix of tangents.
-    value = torch.rand(IN)
-    work = total(lambda: jacfwd(torch.sin)(value))
-    assert work.flops == IN + IN + IN * IN
+@pytest.mark.parametrize("name", REVERSE)
+def test_products_of_both_phases(name, data, weight):
+    function, forward, backward = REVERSE[name]
+    report = observe(None, lambda: function(data, weight))
+    assert macs_by(report, "phase") == {"forward": forward, "backward": backward}
 
 
 def test_hessian_has_the_products_that_flop_counter_sees():
@@ -221,20 +161,6 @@ def test_hessian_has_the_products_that_flop_counter_sees():
     with FlopCounterMode(display=False) as counter:
         run()
     assert total(run).macs == counter.get_total_flops() // 2 > 0
-
-
-# ---- functionalize
-
-
-def test_functionalize_changes_no_counts(data, weight):
-    def in_place(value):
-        result = F.linear(value, weight)
-        result.add_(1)
-        return result.view(-1).mul_(2)
-
-    plain, functional = (total(lambda f=f: f(data)) for f in (in_place, functionalize(in_place)))
-    assert functional.macs == plain.macs
-    assert functional.flops == plain.flops
 
 
 # ---- without data

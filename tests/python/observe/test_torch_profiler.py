@@ -12,27 +12,23 @@ import roofprof
 MACS = 2 * 4 * 4
 
 KINDS = {
-    "kineto": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
     "stacks": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True),
     "autograd": lambda: torch.autograd.profiler.profile(),
 }
 OURS = ["block on", "region on", "region off", "block off"]
 # Where torch's profiler starts and stops among these.
-PLACES = list(itertools.combinations_with_replacement(range(5), 2))
-
-
-def orders():
-    for start, stop in PLACES:
-        yield [*OURS[:start], "torch on", *OURS[start:stop], "torch off", *OURS[stop:]]
+ORDERS = [
+    [*OURS[:start], "torch on", *OURS[start:stop], "torch off", *OURS[stop:]]
+    for start, stop in itertools.combinations_with_replacement(range(5), 2)
+]
 
 
 def recorded(theirs):
-    events = theirs.function_events if hasattr(theirs, "function_events") else theirs.events()
-    return sum(event.name == "aten::linear" for event in events)
+    return sum(event.count for event in theirs.key_averages() if event.key == "aten::linear")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("order", list(orders()), ids=" ".join)
+@pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 def test_either_starts_and_stops_at_any_time(kind, order):
     model, value = nn.Linear(4, 4), torch.ones(2, 4)
     prof, theirs, region = profiler(model), KINDS[kind](), roofprof.scope("mine")
@@ -55,17 +51,3 @@ def test_either_starts_and_stops_at_any_time(kind, order):
     # A backward multiplies once: the input needs no gradient.
     assert report.total.macs == 2 * MACS * calls["block"]
     assert report.within("mine").total.macs == 2 * MACS * calls["region"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_its_cycles_leave_the_next_block_alone(kind):
-    model, value = nn.Linear(4, 4), torch.ones(2, 4)
-    prof = profiler(model)
-    for _ in range(3):
-        theirs = KINDS[kind]()
-        theirs.__enter__()
-        with prof:
-            model(value)
-            theirs.__exit__(None, None, None)
-            model(value)
-        assert (recorded(theirs), prof.report().total.macs) == (1, 2 * MACS)

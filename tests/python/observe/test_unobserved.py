@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 
 import numpy as np
 import pytest
@@ -81,7 +80,6 @@ class Function(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, value, forward, backward):
-        ctx.extra = torch.tensor(0.5)
         ctx.backward = backward
         return forward(value)
 
@@ -92,10 +90,7 @@ class Function(torch.autograd.Function):
 
 INNOCENT = {
     "gradient reversal": (lambda v: v.view_as(v), torch.neg),
-    "straight through": (lambda v: v.clone(), lambda g: g),
-    "identity": (lambda v: v, lambda g: g),
     "views": (lambda v: v.t()[0], lambda g: g.expand(8, 2).t()),
-    "work": (lambda v: v * 2, lambda g: g * 2),
     "uncosted work is listed as such": (lambda v: doubled_by_c(v) + 1, lambda g: g),
 }
 
@@ -116,47 +111,92 @@ def test_functions_that_do_nothing_or_their_work_in_ops_are_not_named(name, need
 
 # ---- modules
 
+TABLE = np.eye(4, dtype=np.float32)
 
-class NumpyProduct(nn.Module):
-    """In the manner of an extension with tensors in and tensors out."""
 
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(8, 4))
+def multiplied(value):
+    return torch.from_numpy(np.tanh(value.detach().numpy() @ np.ones((value.shape[-1], 4), np.float32)) @ TABLE)
 
+
+class SineAndOne(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return torch.from_numpy(np.sin(value.numpy())) + 1
+
+
+class Product(nn.Module):
     def forward(self, value):
-        return torch.from_numpy(value.detach().numpy() @ self.weight.detach().numpy())
+        return torch.from_numpy(value.numpy() @ np.ones((8, 4), np.float32))
 
 
-MODULES = {
-    "numpy": (NumpyProduct, {"NumpyProduct": 1}),
-    "extension": (lambda: Model(lambda _, v: {"out": [doubled_by_c(v)]}), {"Model": 1}),
-    "number": (lambda: Model(lambda _, v: torch.from_numpy(np.asarray(v.numpy().sum()))), {"Model": 1}),
-    "child explains it": (lambda: nn.Sequential(nn.Sequential(NumpyProduct())), {"NumpyProduct": 1}),
-    "function explains it": (lambda: Model(lambda _, v: NumpySine.apply(v)), {"NumpySine": 1}),
-    "work before it": (lambda: nn.Sequential(linear(), Model(lambda _, v: doubled_by_c(v))), {"Model": 1}),
+def module(forward, **children):
+    return lambda: Model(lambda m, v: forward(v), **children)
+
+
+def with_layer(forward, **children):
+    """A model whose forward takes itself and what its linear layer gave."""
+    return lambda: Model(lambda m, v: forward(m, m.layer(v)), layer=linear(), **children)
+
+
+def around_a_child(model, value):
+    return model.child(torch.from_numpy(value.numpy() @ TABLE).repeat(1, 2)) + 1
+
+
+READER, WRITER = Model(lambda _, v: v.detach().numpy()), Model(lambda _, a: torch.from_numpy(a @ TABLE) + 1)
+OF_MODEL = {"Model": 1}
+NAMED = {
+    "numpy": (module(multiplied), OF_MODEL),
+    "extension": (module(lambda v: {"out": [doubled_by_c(v)]}), OF_MODEL),
+    "number": (module(lambda v: torch.from_numpy(np.asarray(v.numpy().sum()))), OF_MODEL),
+    "child explains it": (lambda: nn.Sequential(nn.Sequential(Product())), {"Product": 1}),
+    "function explains it": (module(NumpySine.apply), {"NumpySine": 1}),
+    "after an op": (with_layer(lambda _, v: multiplied(v)), OF_MODEL),
+    "after a child": (lambda: nn.Sequential(linear(), Model(lambda _, v: doubled_by_c(v))), OF_MODEL),
+    "between ops": (with_layer(lambda _, v: multiplied(v) + 1), OF_MODEL),
+    "copied into a tensor": (with_layer(lambda _, v: torch.tensor(v.numpy() @ TABLE) + 1), OF_MODEL),
+    "converted": (with_layer(lambda _, v: torch.as_tensor(v.numpy() @ TABLE, dtype=torch.float64) + 1), OF_MODEL),
+    "a function of NumPy's": (with_layer(lambda _, v: np.sin(v) + 1), OF_MODEL),
+    "read by one child, written by another": (
+        with_layer(lambda m, v: m.writer(m.reader(v)) + 1, reader=READER, writer=WRITER),
+        OF_MODEL,
+    ),
+    "in a child": (lambda: nn.Sequential(linear(), Model(lambda _, v: multiplied(v) + 1)), OF_MODEL),
+    "in the parent and in a child": (
+        with_layer(around_a_child, child=Product()),
+        OF_MODEL | {"Product": 1},
+    ),
+    "in a function with other work": (with_layer(lambda _, v: SineAndOne.apply(v)), OF_MODEL),
 }
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_whose_output_no_op_made_are_named(name):
-    make, expected = MODULES[name]
-    report = roofprof.count(make().requires_grad_(requires_grad=False), x())
+@pytest.mark.filterwarnings("ignore:__array_wrap__")  # torch's, of an older NumPy's kind
+@pytest.mark.parametrize("name", NAMED)
+def test_modules_that_work_elsewhere_are_named_once(name):
+    make, expected = NAMED[name]
+    model = make().requires_grad_(requires_grad=False)
+    report = roofprof.count(model, x())
     assert report.coverage.unobserved == expected
     assert report.total.incomplete
+    with profiler(model) as prof:
+        model(x())
+        model(x())
+    assert prof.report().coverage.unobserved == {name: 2 * calls for name, calls in expected.items()}
 
 
 def cached_table(model, _):
     return model.table[:1], model.tables["b"], model.child.weight
 
 
-def in_a_thread(model, value):
-    results = []
-    thread = threading.Thread(target=lambda: results.append(model.layer(value)))
-    thread.start()
-    thread.join()
-    torch.empty(1)
-    return results[0]
+def logged_beside_constants(model, value):
+    result = value * torch.from_numpy(np.arange(4.0, dtype=np.float32))
+    model.log = result.numpy().copy()
+    return result + torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.as_tensor(model.table)[0]
+
+
+def logged_input(model, value, table):
+    value = torch.from_numpy(value)
+    value.numpy()
+    return model.layer(value) + torch.from_numpy(table)[0]
 
 
 def with_attributes(forward):
@@ -167,19 +207,24 @@ def with_attributes(forward):
 
 
 CLEAN = {
-    "identity": nn.Identity,
-    "flatten": nn.Flatten,
     "dropout": lambda: nn.Dropout().eval(),
-    "container": lambda: nn.Sequential(nn.Identity(), nn.Flatten()),
+    "nothing": lambda: nn.Sequential(nn.Identity(), nn.Flatten()),
     "buffer": lambda: with_attributes(lambda m, _: (torch.empty(0), m.kept)),
     "cached tables": lambda: with_attributes(cached_table),
-    "input in another storage": lambda: Model(lambda _, v: torch.from_numpy(v.numpy())),
-    "view and constant": lambda: Model(lambda _, v: (v[0], torch.tensor(0.0))),
-    "no tensors": lambda: Model(lambda _, v: {"shape": v.numpy().shape, "note": None, "n": 3}),
-    "in place": lambda: Model(lambda _, v: torch.empty_like(v).copy_(v)),
-    "uncosted": lambda: Model(lambda _, v: torch.linalg.eigvals(v @ v.t())),
-    "in a thread": lambda: Model(in_a_thread, layer=linear()),
-    "work": linear,
+    "input in another storage": module(lambda v: torch.from_numpy(v.numpy())),
+    "view and constant": module(lambda v: (v[0], torch.tensor(0.0))),
+    "no tensors": module(lambda v: {"shape": v.numpy().shape, "note": None, "n": 3}),
+    "in place": module(lambda v: torch.empty_like(v).copy_(v)),
+    "uncosted": module(lambda v: torch.linalg.eigvals(v @ v.t())),
+    "logged, with constants": with_layer(logged_beside_constants, table=TABLE),
+    "number": with_layer(lambda _, v: v * v.max().item()),
+    "number of NumPy's": with_layer(lambda _, v: v * torch.as_tensor(v.numpy().max())),
+    "there and back": with_layer(lambda _, v: torch.from_numpy(v.numpy()) + 1),
+    "a part of it": with_layer(lambda _, v: torch.from_numpy(v.numpy()[:, 1:]) + 1),
+    "an array among the inputs": lambda: Model(
+        lambda m, v: m.inner(v.numpy(), TABLE), inner=Model(logged_input, layer=linear())
+    ),
+    "read only after": with_layer(lambda _, v: (v + torch.from_numpy(TABLE[:2].copy())).numpy().sum()),
 }
 
 
@@ -206,7 +251,6 @@ def test_declared_work_counts_instead_of_what_is_inside():
     assert report.group("op", "dtype")[-1].keys == ["spconv", "fp16"]
     assert group.time > 0
     assert report.total.macs == MACS + 100
-    assert len(report.run_times) == 2
 
 
 def test_declared_as_a_statement_or_made_beforehand():
@@ -214,7 +258,6 @@ def test_declared_as_a_statement_or_made_beforehand():
 
     def run():
         roofprof.work("plain", flops=5, int_ops=2)
-        x().add(1)
         for _ in range(3):
             with before:
                 x().add(1)
@@ -227,76 +270,39 @@ def test_declared_as_a_statement_or_made_beforehand():
     groups = {
         name: (group.calls, group.macs, group.flops, group.int_ops) for name, group in report.by_operator().items()
     }
-    assert groups.pop("aten::ones")[0] == 1
-    assert groups == {"plain": (1, 0, 5, 2), "aten::add": (1, 0, 16, 0), "before": (3, 3, 6, 0), "whole": (1, 1, 2, 0)}
+    assert groups == {"plain": (1, 0, 5, 2), "before": (3, 3, 6, 0), "whole": (1, 1, 2, 0)}
     assert [row.path for row in report.rows] == [""]
 
 
-def test_declared_in_a_function_it_stands_in_its_module_and_phase():
-    class Declares(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, value):
-            with roofprof.work("sine", flops=16):
-                return NumpySine.forward(ctx, value)
-
-        @staticmethod
-        def backward(ctx, grad):
-            roofprof.work("cosine", flops=32)
-            return NumpySine.backward(ctx, grad)
-
-    model = Model(lambda m, v: m.inner(v).sum(), inner=Model(lambda _, v: Declares.apply(v)))
-    leaf = x().requires_grad_()
-    prof = profiler(model)
-    with prof:
-        model(leaf).backward()
-    report = prof.report()
-    assert report.coverage.unobserved == {}
-    flops = {
-        tuple(group.keys): group.flops for group in report.group("op", "module", "phase") if "sine" in group.keys[0]
-    }
-    assert flops == {("sine", "inner", "forward"): 16, ("cosine", "inner", "backward"): 32}
+@torch.library.custom_op("unobserved::opaque", mutates_args=())
+def opaque(value: torch.Tensor) -> torch.Tensor:
+    roofprof.work("kernel", macs=7)
+    return doubled_by_c(value)
 
 
 def test_an_op_without_a_cost_is_explained_by_work_declared_inside():
-    @torch.library.custom_op("unobserved::opaque", mutates_args=())
-    def opaque(value: torch.Tensor) -> torch.Tensor:
-        roofprof.work("kernel", macs=7)
-        return doubled_by_c(value)
-
     report = roofprof.count(lambda: opaque(x()))
     assert report.coverage.uncosted == {}
     assert report.total.macs == 7
 
 
-def test_many_different_works_share_a_bucket_with_exact_sums():
+def test_many_different_works_share_a_bucket_with_exact_sums_and_exceptions_end_them():
     def run():
         for number in range(200):
-            with roofprof.work("varies", macs=number):
-                pass
-
-    group = roofprof.count(run).by_operator()["varies"]
-    assert (group.calls, group.macs) == (200, 199 * 200 // 2)
-
-
-def test_exceptions_leave_the_rest_observed():
-    def run():
-        with pytest.raises(KeyError), roofprof.work("fails", macs=1):
-            raise KeyError
+            with pytest.raises(KeyError), roofprof.work("varies", macs=number):
+                raise KeyError
         x().add(1)
 
-    report = roofprof.count(run)
-    assert report.by_operator()["aten::add"].calls == 1
-    assert report.total.macs == 1
+    groups = roofprof.count(run).by_operator()
+    assert (groups["varies"].calls, groups["varies"].macs) == (200, 199 * 200 // 2)
+    assert groups["aten::add"].calls == 1
 
 
 @pytest.mark.parametrize(
     ("counts", "error", "message"),
     [
         ({"macs": -1}, ValueError, "macs must be finite and 0 or more, not -1"),
-        ({"flops": float("inf")}, ValueError, "flops must be finite and 0 or more, not inf"),
-        ({"macs": True}, TypeError, "macs must be a number, not True"),
         ({"bytes": "64"}, TypeError, "bytes must be a number, not '64'"),
-        ({"macs": None}, TypeError, "macs must be a number, not None"),
         ({"dtype": "fp16"}, TypeError, "dtype must be a torch.dtype, not 'fp16'"),
         ({"flops": 1, "dtype": torch.int8}, ValueError, "give them as int_ops"),
     ],
@@ -309,38 +315,43 @@ def test_counts_are_checked_outside_a_profile_too(counts, error, message):
 # ---- operators of an extension's, of which nothing is known
 
 
-@torch.library.custom_op("unobserved::product_and_sum", mutates_args=())
-def product_and_sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(a.numpy() @ b.numpy()) + 1
+@pytest.fixture(params=["custom_op", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CPU"])
+def registered(request):
+    """A way to register a function, which gives the operator."""
+    library = torch.library.Library("unobserved", "FRAGMENT")
+
+    def register(function):
+        name = f"{function.__name__}_{request.param}"
+        if request.param == "custom_op":
+            return torch.library.custom_op(f"unobserved::{name}", function, mutates_args=())
+        library.define(name + torch.library.infer_schema(function, mutates_args=()))
+        library.impl(name, function, request.param)
+        return getattr(torch.ops.unobserved, name)
+
+    yield register
+    library._destroy()
 
 
-@torch.library.custom_op("unobserved::doubled_and_one", mutates_args=())
-def doubled_and_one(a: torch.Tensor) -> torch.Tensor:
-    return doubled_by_c(a) + 1
+def on_raw_memory(value: torch.Tensor) -> torch.Tensor:
+    return doubled_by_c(value)
 
 
-@torch.library.custom_op("unobserved::twice_and_one", mutates_args=())
-def twice_and_one(a: torch.Tensor) -> torch.Tensor:
-    return a * torch.tensor(2.0) + 1
+def by_numpy_and_more(value: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(value.numpy() * 2) + 1
+
+
+def of_ops(value: torch.Tensor) -> torch.Tensor:
+    return value * torch.tensor(2.0) + 1
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: product_and_sum(torch.ones(2, 8), torch.ones(8, 4)), "unobserved::product_and_sum"),
-        (lambda: doubled_and_one(torch.ones(2, 4)), "unobserved::doubled_and_one"),
-    ],
+    ("function", "flops", "known"), [(on_raw_memory, 0, False), (by_numpy_and_more, 8, False), (of_ops, 16, True)]
 )
-def test_an_operator_whose_kernel_does_more_than_it_dispatches(call, name):
-    report = profiler(call).run()
-    assert report.coverage.uncosted == {name: 1}
-    assert report.total.incomplete
-    assert report.total.flops == 8  # of the addition, which is seen
-    assert report.by_operator()[name].time > 0
-
-
-def test_an_operator_that_dispatches_all_it_does_is_known():
-    report = roofprof.count(lambda: twice_and_one(torch.ones(2, 4)))
-    assert report.coverage.uncosted == {}
-    assert not report.total.incomplete
-    assert report.by_operator()["aten::mul"].flops == report.by_operator()["aten::add"].flops == 8
+def test_an_operator_is_known_where_it_dispatches_all_it_does(function, flops, known, registered):
+    op = registered(function)
+    report = roofprof.count(nn.Sequential(Model(lambda _, value: op(value))), torch.ones(2, 4))
+    assert [name.startswith(f"unobserved::{function.__name__}_") for name in report.coverage.uncosted] == [True] * (
+        not known
+    )
+    assert {row.path: row.self_incomplete for row in report.rows} == {"": False, "0": not known}
+    assert report.total.flops == flops

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import collections
 import enum
-import functools
 import io
 import itertools
 import random
 import threading
-import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,44 +24,14 @@ def tensor() -> torch.Tensor:
     return torch.ones(1)
 
 
-class Strict(dict):
-    """A dict whose own methods must not be called."""
-
-    def __setitem__(self, key, value):
-        raise AssertionError
-
-    __delitem__ = clear = update = items = values = keys = __iter__ = __setitem__
-
-
-class StrictList(list):
-    def __setitem__(self, key, value):
-        raise AssertionError
-
-    __delitem__ = clear = extend = append = __iter__ = __getitem__ = __setitem__
-
-
 @dataclass
 class Plain:
     items: list = field(default_factory=list)
     more: Any = None
 
 
-@dataclass(frozen=True)
-class Frozen:
-    items: list = field(default_factory=list)
-    more: Any = None
-
-
-@dataclass(slots=True)
-class Slotted:
-    items: list = field(default_factory=list)
-    more: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenSlotted:
-    items: list = field(default_factory=list)
-    more: Any = None
+Frozen = make_dataclass("Frozen", [("items", list), ("more", Any, None)], frozen=True)
+Slotted = make_dataclass("Slotted", [("items", list), ("more", Any, None)], slots=True)
 
 
 class Guarded:
@@ -94,31 +63,19 @@ class Colour(enum.Enum):
 @pytest.mark.parametrize(
     "hold",
     [
-        lambda t: t,
         lambda t: [t],
-        lambda t: (1, (t,)),
         lambda t: {"a": {"b": [t]}},
         lambda t: {t: 1},
-        lambda t: {t},
         lambda t: frozenset({t}),
         lambda t: collections.deque([t]),
-        lambda t: collections.OrderedDict(a=t),
-        lambda t: collections.defaultdict(list, a=[t]),
-        lambda t: collections.UserDict(a=t),
         lambda t: collections.UserList([t]),
         lambda t: collections.ChainMap({"a": t}),
-        lambda t: types.SimpleNamespace(a=t),
         lambda t: Point(1, t),
-        lambda t: Plain([t]),
         lambda t: Frozen([t]),
         lambda t: Slotted([t]),
-        lambda t: FrozenSlotted(more={"a": t}),
-        lambda t: Strict(a=t),
-        lambda t: StrictList([t]),
         lambda t: nn.utils.rnn.PackedSequence(t, torch.ones(1, dtype=torch.int64)),
         lambda t: torch.return_types.max((t, torch.zeros(1))),
-        lambda t: functools.partial(len, t),
-        lambda t: functools.partial(print, more=[t]),
+        lambda t: partial(print, more=[t]),
     ],
 )
 def test_tensors_are_found_wherever_they_are(hold):
@@ -133,17 +90,6 @@ def test_module_attributes_parameters_buffers_and_gradients_are_found():
     found = {id(each) for each in tensors_in([model])}
     wanted = [*model.parameters(), *model.buffers(), model.weight.grad, *model.cache]
     assert found == {id(each) for each in wanted}
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_tensors_of_a_scripted_module_are_found():
-    assert len(tensors_in(torch.jit.script(nn.BatchNorm1d(3)))) == 5
-
-
-def test_tensors_come_in_order_and_once():
-    a, b, c = tensor(), tensor(), tensor()
-    found = tensors_in(((a, [b, a]), {"k": c, "again": b}))
-    assert [id(each) for each in found] == [id(a), id(b), id(c)]
 
 
 def test_generators_arrays_and_iterators_are_found():
@@ -172,7 +118,7 @@ def test_loops_and_depth():
     loop.append({"self": (loop,)})
     assert len(tensors_in(loop)) == 1
     deep: list[Any] = [tensor()]
-    for _ in range(100_000):
+    for _ in range(5_000):
         deep = [deep]
     assert len(tensors_in(deep)) == 1
     while deep:  # taken apart by hand: the interpreter would recurse
@@ -203,6 +149,16 @@ def test_what_a_function_uses():
 # ---- how it is put back
 
 
+DICTS = [
+    dict,
+    collections.OrderedDict,
+    collections.UserDict,
+    collections.Counter,
+    partial(collections.defaultdict, list),
+]
+SEQUENCES = [list, collections.deque, collections.UserList, partial(collections.deque, maxlen=3)]
+
+
 def changed(make, change):
     """The value after a change and its undoing, beside what it was."""
     value = make()
@@ -212,67 +168,39 @@ def changed(make, change):
     return value
 
 
-def check(make, change):
-    value = changed(make, change)
-    assert value == make()
-    assert list(value) == list(make())
+WITH_KEYS = [
+    lambda d: d.clear(),
+    lambda d: d.update(z=1, a=9),
+    lambda d: d["b"].append(3),
+    lambda d: d.update(b=[1, 2]),
+    lambda d: d.update(a=d.pop("a")),
+]
+IN_ORDER = [
+    lambda v: v.clear(),
+    lambda v: v.append(1),
+    lambda v: v.reverse(),
+    lambda v: v[1].append(2),
+    lambda v: v.extend([4, 5]),  # out of a full deque falls something
+]
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("make", "changes"),
     [
-        lambda d: d.clear(),
-        lambda d: d.pop("a"),
-        lambda d: d.update(z=1),
-        lambda d: d.update(a=9),
-        lambda d: d["b"].append(3),
-        lambda d: d.update(b=[1, 2]),
-        lambda d: d.update(a=d.pop("a")),
+        *((lambda kind=kind: kind({"a": 1, "b": [1, 2], "c": (1, [2])}), WITH_KEYS) for kind in DICTS),
+        *((lambda kind=kind: kind([1, [2], 3]), IN_ORDER) for kind in SEQUENCES),
+        (lambda: {1, 2, 3}, [lambda v: (v.add(4), v.discard(1))]),
+        (lambda: collections.OrderedDict(a=1, b=2, c=3), [lambda d: d.move_to_end("a")]),
     ],
 )
-@pytest.mark.parametrize("kind", [dict, collections.OrderedDict, collections.UserDict, collections.Counter])
-def test_dicts(kind, change):
-    check(lambda: kind({"a": 1, "b": [1, 2], "c": (1, [2])}), change)
+def test_containers(make, changes):
+    for change in changes:
+        value = changed(make, change)
+        assert value == make()
+        assert list(value) == list(make())
 
 
-def test_ordered_dict_gets_its_order_back():
-    check(lambda: collections.OrderedDict(a=1, b=2, c=3), lambda d: d.move_to_end("a"))
-    check(lambda: collections.OrderedDict(a=1, b=2, c=3), lambda d: (d.popitem(), d.update(c=3), d.move_to_end("a")))
-
-
-def test_defaultdict_keeps_its_factory():
-    value = changed(lambda: collections.defaultdict(list, a=[1]), lambda d: d["new"].append(2))
-    assert dict(value) == {"a": [1]}
-    assert value["other"] == []
-
-
-@pytest.mark.parametrize(
-    "change",
-    [lambda v: v.clear(), lambda v: v.append(1), lambda v: v.reverse(), lambda v: v.pop(), lambda v: v[1].append(2)],
-)
-@pytest.mark.parametrize(
-    "kind", [list, collections.deque, collections.UserList, lambda items: collections.deque(items, maxlen=3)]
-)
-def test_sequences(kind, change):
-    check(lambda: kind([1, [2], 3]), change)
-
-
-def test_full_deque_gets_back_what_fell_out():
-    check(lambda: collections.deque([1, 2, 3], maxlen=3), lambda v: v.extend([4, 5]))
-
-
-def test_sets():
-    check(lambda: {1, 2, 3}, lambda v: (v.add(4), v.discard(1)))
-
-
-def test_subclasses_whose_methods_must_not_be_called():
-    value = changed(lambda: Strict(a=1, b=2), lambda v: dict.pop(v, "a"))
-    assert list(dict.items(value)) == [("a", 1), ("b", 2)]
-    value = changed(lambda: StrictList([1, 2]), list.reverse)
-    assert list.copy(value) == [1, 2]
-
-
-@pytest.mark.parametrize("kind", [Plain, Frozen, Slotted, FrozenSlotted])
+@pytest.mark.parametrize("kind", [Plain, Frozen, Slotted])
 def test_dataclasses(kind):
     def change(value):
         value.items.append(1)
@@ -284,28 +212,21 @@ def test_dataclasses(kind):
     assert value.more == "same"
 
 
-def test_slots_that_were_not_set_are_unset_again():
-    class Lazy:
-        __slots__ = ("late",)
-
-    value = changed(Lazy, lambda v: setattr(v, "late", 1))
-    assert not hasattr(value, "late")
+class Base:
+    __slots__ = ("__weakref__", "a")
 
 
-def test_slots_of_base_classes():
-    class Base:
-        __slots__ = ("__weakref__", "a")
+class Derived(Base):
+    __slots__ = ("b", "late")
 
-    class Derived(Base):
-        __slots__ = ("b",)
+    def __init__(self):
+        self.a, self.b = 1, [2]
 
-    def make():
-        value = Derived()
-        value.a, value.b = 1, [2]
-        return value
 
-    value = changed(make, lambda v: (setattr(v, "a", 3), v.b.append(4)))
+def test_slots():
+    value = changed(Derived, lambda v: (setattr(v, "a", 3), v.b.append(4), setattr(v, "late", 1)))
     assert (value.a, value.b) == (1, [2])
+    assert not hasattr(value, "late")
 
 
 def test_attributes_behind_guards():
@@ -313,31 +234,12 @@ def test_attributes_behind_guards():
     assert vars(value) == {"_items": []}
 
 
-def test_attributes_of_dict_subclasses():
-    class Output(dict):
-        pass
-
-    def make():
-        value = Output(a=1)
-        value.note = ["b"]
-        return value
-
-    value = changed(make, lambda v: (v.note.append("c"), setattr(v, "new", 1), v.pop("a")))
-    assert value == {"a": 1}
-    assert vars(value) == {"note": ["b"]}
-
-
 @pytest.mark.parametrize(
     "change",
     [
         lambda d: d["dict"].update(a=1),
-        lambda d: d["dict"].update({1: 2}),
-        lambda d: d["ordered"].update(a=[1]),
-        lambda d: setattr(d["ordered"], "note", 1),
         lambda d: (setattr(d["ordered"], "note", 1), d["ordered"].update(a=1), d["list"].append(None)),
-        lambda d: d["list"].append([]),
-        lambda d: d["set"].add(0),
-        lambda d: d["deque"].append(0),
+        lambda d: (d["list"].append([]), d["set"].add(0), d["deque"].append(0)),
         lambda d: d.update(list=[]),
     ],
 )
@@ -349,15 +251,15 @@ def test_what_was_empty_is_empty_again(change):
     assert vars(held["ordered"]) == {}
 
 
-def test_the_same_container_in_two_places_stays_one():
-    shared = [1]
-    value = {"a": shared, "b": [shared]}
+def test_the_same_container_in_two_places_stays_one_and_equal_is_not_the_same():
+    shared, a = [1], torch.ones(2)
+    value = {"a": shared, "b": [shared], "c": a}
     contents = Contents(value)
-    value["a"] = [1]
+    value.update(a=[1], c=torch.ones(2))
     shared.append(2)
     contents.restore()
-    assert value["a"] is shared
-    assert value["b"][0] is shared
+    assert value["a"] is value["b"][0] is shared
+    assert value["c"] is a
     assert shared == [1]
 
 
@@ -368,12 +270,3 @@ def test_unchanged_containers_are_not_touched():
     next(walk)
     contents.restore()
     assert list(walk) == []  # "dictionary changed size during iteration" otherwise
-
-
-def test_equal_is_not_the_same():
-    a, b = torch.ones(2), torch.ones(2)
-    value = [a]
-    contents = Contents(value)
-    value[0] = b
-    contents.restore()
-    assert value[0] is a

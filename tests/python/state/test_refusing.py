@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import random
 
 import numpy as np
@@ -12,7 +11,7 @@ from given_roofs import profiler
 from torch import nn
 
 import roofprof
-from roofprof.state.state_roots import Contents, used_by
+from roofprof.state.state_roots import Contents
 
 _ASKED: list[str] = []
 
@@ -36,7 +35,7 @@ class Meta(type):
 def refusing(kind: type, *args: object) -> object:
     """A value of a subclass, every method of which raises."""
     held = type("Refusing", (kind,), BODY)
-    if kind in {tuple, frozenset}:
+    if kind is tuple:
         return kind.__new__(held, *args)
     made = kind.__new__(held)
     kind.__init__(made, *args)
@@ -102,12 +101,9 @@ class RefusingArray(np.ndarray):
 
 VALUES = {
     "tuple": lambda: refusing(tuple, (1, [2])),
-    "frozenset": lambda: refusing(frozenset, (1, 2)),
     "dict": lambda: refusing(dict, {"a": [1]}),
-    "ordered dict": lambda: refusing(collections.OrderedDict, {"a": [1]}),
     "list": lambda: refusing(list, [1, [2]]),
     "set": lambda: refusing(set, {1, 2}),
-    "deque": lambda: refusing(collections.deque, [1]),
     "object": lambda: refusing(object),
     "class of its own kind": of_refusing_class,
     "tensor": lambda: torch.ones(3).as_subclass(RefusingTensor),
@@ -136,12 +132,17 @@ def test_nothing_is_asked_and_the_rest_is_found(name):
     assert _ASKED == []
 
 
-@pytest.mark.parametrize("name", ["tuple", "dict", "ordered dict", "list"])
-def test_what_they_hold_is_found_by_the_way_of_their_base(name):
+@pytest.mark.parametrize("name", ["tuple", "dict", "list"])
+def test_what_they_hold_is_found_and_put_back_by_the_way_of_their_base(name):
     wanted = torch.ones(1)
-    held = {"tuple": (wanted,), "list": [wanted], "dict": {"a": wanted}, "ordered dict": {"a": wanted}}[name]
-    kind = {"ordered dict": collections.OrderedDict}.get(name, type(held))
-    assert [found is wanted for found in Contents(refusing(kind, held)).tensors] == [True]
+    held = {"tuple": (wanted,), "list": [wanted], "dict": {"a": wanted}}[name]
+    kind, value = type(held), refusing(type(held), held)
+    contents = Contents(value)
+    assert [found is wanted for found in contents.tensors] == [True]
+    if kind is not tuple:
+        kind.clear(value)
+        contents.restore()
+        assert kind.__len__(value) == 1
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -179,25 +180,6 @@ def test_parameters_that_refuse_are_left_out_of_sizes():
     assert _ASKED == []
 
 
-def test_methods_that_list_parameters_may_have_other_arguments():
-    class Wrapper(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.net = nn.Linear(8, 4)
-
-        def parameters(self):
-            return self.net.parameters()
-
-        def buffers(self):
-            raise AssertionError
-
-        def forward(self, x):
-            return self.net(x)
-
-    report = profiler(Wrapper(), repeat=1).run(torch.ones(2, 8))
-    assert (report.total.macs, report.total.params) == (64, 36)
-
-
 def test_tensors_inside_of_wrappers_are_put_back():
     """What a wrapper holds is kept by itself: its own operators are not called."""
 
@@ -226,14 +208,3 @@ def test_tensors_inside_of_wrappers_are_put_back():
     report = profiler(model, repeat=2).run(torch.ones(3))
     assert torch.equal(model.scaled.inner, torch.ones(3))
     assert report.coverage.notes == []
-
-
-def test_functions_are_told_by_their_type():
-    value = refusing(object)
-
-    def function():
-        return value
-
-    _ASKED.clear()
-    assert [held is value for held in used_by(function)] == [True]
-    assert _ASKED == []

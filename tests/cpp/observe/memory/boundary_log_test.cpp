@@ -34,16 +34,6 @@ TEST(TouchedParts, TellViewsWithGapsApart) {
   EXPECT_EQ(parts.add(right, 100), 0);
 }
 
-TEST(TouchedParts, CountRowsUpToTheTable) {
-  TouchedParts parts;
-  EXPECT_EQ(parts.add(dense(0, 100), 60), 60);
-  EXPECT_EQ(parts.add(dense(0, 100), 60), 40);
-  EXPECT_EQ(parts.add(dense(0, 100), 60), 0);
-  TouchedParts others;
-  EXPECT_EQ(others.add(dense(0, 100), 60), 60);
-  EXPECT_EQ(others.add(dense(0, 100), 100), 40);
-}
-
 // The model, the rows beside it, and an outer module with two inner ones.
 constexpr ModuleId kBlock = 3;
 constexpr ModuleId kFirst = 4;
@@ -96,35 +86,6 @@ TEST(BoundaryLog, WhatStaysInsideCrossesTheInnerBoundariesAlone) {
   EXPECT_EQ(log.crossings(1), (Crossings{{1, 100, 100}, {2, 0, 100}}));
 }
 
-TEST(BoundaryLog, WhatIsKeptGoesOut) {
-  Log log;
-  const Storage input;
-  const Storage kept;
-  log.log.enter(kBlock, Phase::forward);
-  log.op(0, {kBlock}, input, kept);
-  {
-    const Storage gone;
-    log.op(1, {kBlock}, kept, gone);
-  }
-  log.log.leave(kBlock, Phase::forward);
-  EXPECT_EQ(log.crossings(0), (Crossings{{2, 100, 100}}));
-  EXPECT_EQ(log.crossings(1), Crossings{});
-}
-
-TEST(BoundaryLog, EachCallReadsAgain) {
-  Log log;
-  const Storage weights;
-  log.log.enter(kBlock, Phase::forward);
-  for (int call = 0; call < 3; ++call) {
-    const Storage result;
-    log.log.enter(kFirst, Phase::forward);
-    log.op(0, {kFirst}, weights, result);
-    log.log.leave(kFirst, Phase::forward);
-  }
-  log.log.leave(kBlock, Phase::forward);
-  EXPECT_EQ(log.crossings(0), (Crossings{{1, 300, 300, 300}, {2, 100, 0}}));  // nothing reads the results
-}
-
 TEST(BoundaryLog, TellsWhatNothingReads) {
   const auto crossings = [](bool read, bool by_others) {
     Log log;
@@ -149,20 +110,6 @@ TEST(BoundaryLog, TellsWhatNothingReads) {
   EXPECT_EQ(crossings(false, false), (Crossings{{1, 100, 100, 100}, {2, 100, 0}}));
 }
 
-TEST(BoundaryLog, TheModelsOwnResultIsNotUnread) {
-  Log log;
-  const Storage input;
-  {
-    const Storage result;
-    log.log.enter(kModel, Phase::forward);
-    log.log.enter(kBlock, Phase::forward);
-    log.op(0, {kBlock}, input, result);
-    log.log.leave(kBlock, Phase::forward);
-    log.log.leave(kModel, Phase::forward);
-  }
-  EXPECT_EQ(log.crossings(0), (Crossings{{2, 100, 100}}));
-}
-
 TEST(BoundaryLog, TheBackwardIsOneExecutionUntilTheNextForward) {
   Log log;
   const Storage weights;
@@ -174,20 +121,6 @@ TEST(BoundaryLog, TheBackwardIsOneExecutionUntilTheNextForward) {
     log.op(0, {kFirst, Phase::backward}, weights, gradient);
   }
   EXPECT_EQ(log.crossings(0), (Crossings{{3, 200, 200}}));
-}
-
-TEST(BoundaryLog, WhatIsReadOutsideGoesOut) {
-  Log log;
-  const Storage input;
-  const Storage output;
-  log.log.enter(kModel, Phase::forward);
-  {
-    const Storage handed_over;
-    log.op(0, {kFirst, Phase::backward}, input, handed_over);
-    log.op(1, {kSecond, Phase::backward}, handed_over, output);
-  }
-  log.log.leave(kModel, Phase::forward);
-  EXPECT_EQ(log.crossings(0), (Crossings{{1, 100, 100}, {2, 100, 0}}));
 }
 
 TEST(BoundaryLog, WorkWithoutTensorsCrossesEveryBoundary) {

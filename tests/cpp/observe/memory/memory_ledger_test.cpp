@@ -1,5 +1,6 @@
 #include "observe/memory/memory_ledger.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -53,31 +54,6 @@ TEST(MemoryLedger, WhatWasThereBeforeMayBeFreedAndIsNotKept) {
   EXPECT_EQ(outer.kept_bytes, 100);
 }
 
-TEST(MemoryLedger, AnOutputThatWasThereBeforeIsNotTakenFromWhatIsKept) {
-  MemoryLedger ledger;
-  ledger.allocated(block(1), 1000);
-  const auto call = ledger.enter(kOuter, true);
-  ledger.allocated(block(2), 100);
-  ledger.returns(call, {block(1)});
-  ledger.leave(call);
-  EXPECT_EQ(by_module(ledger).at(kOuter).kept_bytes, 100);
-}
-
-TEST(MemoryLedger, CallsOfOneModuleAddUpWhatTheyKeep) {
-  MemoryLedger ledger;
-  for (std::uintptr_t i = 1; i <= 2; ++i) {
-    const auto call = ledger.enter(kInner, true);
-    ledger.allocated(block(i), 10);
-    ledger.returns(call, {});
-    ledger.leave(call);
-  }
-  const auto again = ledger.enter(kInner, false);  // recomputed in a backward
-  ledger.allocated(block(3), 50);
-  ledger.leave(again);
-  EXPECT_EQ(by_module(ledger).at(kInner).kept_bytes, 20);
-  EXPECT_EQ(by_module(ledger).at(kInner).peak_bytes, 50);
-}
-
 TEST(MemoryLedger, WithoutItsOutputsWhatACallKeepsIsNotKnown) {
   MemoryLedger ledger;
   const auto call = ledger.enter(kInner, true);
@@ -117,16 +93,6 @@ TEST(MemoryLedger, BlocksMayGetTheirSizeLater) {
   EXPECT_EQ(ledger.live(), 45);
   EXPECT_EQ(by_module(ledger).at(kOuter).peak_bytes, 105);
   EXPECT_EQ(by_module(ledger).at(kOuter).kept_bytes, 40);
-}
-
-TEST(MemoryLedger, UnknownBlocksAndAddressesThatComeAgain) {
-  MemoryLedger ledger;
-  ledger.freed(block(1));
-  EXPECT_EQ(ledger.live(), 0);
-  ledger.allocated(block(1), 10);
-  ledger.allocated(block(1), 30);
-  EXPECT_EQ(ledger.live(), 30);
-  EXPECT_EQ(ledger.result().peak_bytes, 30);
 }
 
 std::map<MemoryCategory, std::int64_t> by_category(const MemoryLedger& ledger) {
@@ -169,19 +135,6 @@ TEST(MemoryLedger, WhatIsAliveAtThePeakHasTheCategoryThatItTurnsOutToHave) {
                                                                          {MemoryCategory::optimizer_state, 1030}}));
 }
 
-TEST(MemoryLedger, AtThePeakABlockHasTheSizeThatItHadThen) {
-  MemoryLedger ledger;
-  ledger.allocated(block(1), 10, kForward);
-  ledger.allocated(block(2), 5, kForward);
-  ledger.resized(block(1), 30);
-  ledger.freed(block(2));
-  ledger.resized(block(1), 20);
-  ledger.resized(block(1), 25);
-  EXPECT_EQ(ledger.result().peak_bytes, 35);
-  EXPECT_EQ(by_category(ledger).at(MemoryCategory::activations), 30);
-  EXPECT_EQ(by_category(ledger).at(MemoryCategory::temporaries), 5);
-}
-
 TEST(MemoryCurve, PointsAreTheMostOfEquallyManyOpsAndStayFew) {
   MemoryCurve curve;
   constexpr std::int64_t kOps = 10'000;
@@ -199,6 +152,29 @@ TEST(MemoryCurve, PointsAreTheMostOfEquallyManyOpsAndStayFew) {
   EXPECT_EQ(peak.bytes, 500);
   EXPECT_EQ(peak.phase, Phase::backward);
   EXPECT_EQ(timeline.points.back().bytes, 1);
+}
+
+// ---- storages, of which no allocator tells
+
+TEST(StorageWatch, ItHoldsNoMemoryItself) {
+  StorageWatch watch;
+  bool freed = false;
+  {
+    auto data = c10::InefficientStdFunctionContext::makeDataPtr(
+        new char[8],
+        [&freed](void* block) {
+          delete[] static_cast<char*>(block);
+          freed = true;
+        },
+        c10::kCPU);
+    const c10::Storage storage(c10::Storage::use_byte_size_t(), 8, std::move(data), nullptr, false);
+    watch.was_given(storage.getWeakStorageImpl());
+    EXPECT_EQ(watch.ledger().live(), 8);
+  }
+  EXPECT_TRUE(freed);
+  watch.look();
+  EXPECT_EQ(watch.ledger().live(), 0);
+  EXPECT_EQ(watch.ledger().result().peak_bytes, 8);
 }
 
 }  // namespace

@@ -46,16 +46,6 @@ TEST(StablePlaces, AStorageKeepsItsPlaceAndNoOtherHasIt) {
   EXPECT_EQ(begin_of(places, two), second.begin);
 }
 
-TEST(StablePlaces, AViewIsAPartOfIt) {
-  StablePlaces places;
-  const auto one = storage(1000);
-  const auto all = place_of(places, one);
-  std::array view = {Operand{{address(one) + 100, address(one) + 300, 200}, 0, Kind::input, one.get(), address(one)}};
-  places.place(view);
-  EXPECT_EQ(view[0].memory.begin, all.begin + 100);
-  EXPECT_EQ(view[0].memory.end, all.begin + 300);
-}
-
 TEST(StablePlaces, ANewStorageTakesThePlaceOfOneThatIsGone) {
   StablePlaces places;
   auto one = storage(1000), two = storage(1000);
@@ -68,15 +58,6 @@ TEST(StablePlaces, ANewStorageTakesThePlaceOfOneThatIsGone) {
   EXPECT_NE(begin_of(places, small), second) << "far smaller";
   const auto same = storage(1000);
   EXPECT_EQ(begin_of(places, same), second);
-}
-
-TEST(StablePlaces, DevicesShareNone) {
-  StablePlaces places;
-  auto one = storage(1000);
-  place_of(places, one, 1);
-  one.reset();
-  const auto first = place_of(places, storage(1000), 2), second = place_of(places, storage(1000), 2);
-  EXPECT_EQ(first.begin, second.begin);
 }
 
 // Whatever the process allocated and freed meanwhile.
@@ -112,24 +93,6 @@ TEST(StablePlaces, StoragesInTheSameMemoryAreInTheSamePlace) {
   const auto part = at_address(memory.data() + 256, 100);
   EXPECT_EQ(begin_of(places, again), begin);
   EXPECT_EQ(begin_of(places, part), begin + 256);
-}
-
-TEST(StablePlaces, AStorageThatGrewHasRoom) {
-  StablePlaces places;
-  const auto grows = storage(64), beside = storage(64);
-  begin_of(places, grows);
-  const auto other = place_of(places, beside);
-  grows->set_data_ptr(c10::GetCPUAllocator()->allocate(4096));
-  grows->set_nbytes(4096);
-  const auto grown = place_of(places, grows);
-  EXPECT_TRUE(grown.end <= other.begin || other.end <= grown.begin);
-}
-
-TEST(StablePlaces, WithoutDataThereIsNone) {
-  StablePlaces places;
-  std::array operands = {Operand{{0, 8, 8}, Operand::kNowhere, Kind::input, nullptr, 0}};
-  places.place(operands);
-  EXPECT_EQ(operands[0].memory.end, 8U);
 }
 
 }  // namespace

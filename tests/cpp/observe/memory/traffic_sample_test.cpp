@@ -8,16 +8,6 @@
 namespace roofprof::observe {
 namespace {
 
-TEST(TrafficSample, LogsTheFirstCallsAndAFewLaterOnes) {
-  TrafficSample sample(nullptr);
-  for (int call = 0; call < 3; ++call) {
-    sample.begin_call();
-    EXPECT_TRUE(sample.logs_op());
-  }
-  sample.begin_call();
-  EXPECT_FALSE(sample.logs_op());
-}
-
 TEST(TrafficSample, LogsOneInEightOfTheLaterCallsInAnyPattern) {
   // Every period: a program that does something in each n-th call has it logged as often as all else.
   for (const int period : {1, 2, 3, 4, 7, 8, 16}) {
@@ -76,15 +66,6 @@ TEST(TrafficSample, TakesCallsThatAccumulateGradientsTogether) {
   std::fill_n(expected.begin(), 12, true);
   EXPECT_EQ(logged, expected);
   EXPECT_EQ(sample.parts().all, 5);
-}
-
-TEST(TrafficSample, DoesNotWaitForAnOptimizerForEver) {
-  TrafficSample sample(nullptr);
-  for (int call = 0; call < 1000; ++call) {
-    sample.begin_call();
-    sample.backward_runs();
-  }
-  EXPECT_EQ(sample.parts().all, 1000 - TrafficSample::kMostAccumulated);
 }
 
 }  // namespace

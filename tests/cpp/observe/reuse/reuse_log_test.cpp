@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <random>
 
 namespace roofprof::observe {
 namespace {
@@ -67,17 +69,6 @@ TEST(ReuseLog, LayersCalledOnceAreAsFarAsAllOfThem) {
   EXPECT_EQ(reuse[1], (ReusedBytes{all, kLayers * kMebibyte, 0, 0}));
 }
 
-TEST(ReuseLog, AChainOfUpdatesIsAsFarAsItsTensor) {
-  ReuseLog log;
-  for (int call = 0; call < 10; ++call) {
-    log.count({nullptr, 0}, std::vector{operand(1, 8 * kMebibyte, Operand::Kind::written_input)},
-              moves(8 * kMebibyte, 8 * kMebibyte, 8 * kMebibyte));
-  }
-  const auto reuse = collected(log, 1).front();
-  ASSERT_EQ(reuse.size(), 1);
-  EXPECT_EQ(reuse[0], (ReusedBytes{8 * kMebibyte, 80 * kMebibyte, 80 * kMebibyte, 80 * kMebibyte}));
-}
-
 TEST(ReuseLog, WeightsOfAGigabyte) {
   ReuseLog log;
   log.count({nullptr, 0}, std::vector{operand(1, 4096), operand(2, kGB), result(3, 4096)}, moves(kGB + 4096, 4096));
@@ -100,14 +91,6 @@ TEST(ReuseLog, NoOperandMovesMoreThanTheOpDoes) {
   EXPECT_EQ(reuse[1].back().distance_bytes, 40'080 + 80 + 40'000 + 2000);
 }
 
-TEST(ReuseLog, ARepeatedViewMovesOnce) {
-  ReuseLog log;
-  for (int call = 0; call < 2; ++call) {
-    log.count({nullptr, 0}, std::vector{operand(1, 100), operand(1, 100), result(2, 100)}, moves(100, 100));
-  }
-  EXPECT_EQ(collected(log, 1).front(), (Reuse{{200, 200, 200, 0}}));
-}
-
 TEST(ReuseLog, WhatMovesNothingTouchesNothingAndTheUnknownTouchesAll) {
   for (const bool known : {true, false}) {
     ReuseLog log;
@@ -122,14 +105,83 @@ TEST(ReuseLog, WhatMovesNothingTouchesNothingAndTheUnknownTouchesAll) {
   }
 }
 
-TEST(ReuseLog, DevicesHaveMemoriesOfTheirOwn) {
-  ReuseLog log;
-  auto far = operand(9, kGB);
-  far.device = 1;
-  linear(log, 0, 1, 2, 3);
-  log.count({nullptr, 1}, std::vector{far}, moves(kGB, 0));
-  linear(log, 0, 1, 2, 3);
-  EXPECT_EQ(collected(log, 2).front().back().distance_bytes, kMebibyte + 4096);
+// ---- the distances themselves
+
+using Part = ReuseTracker::Part;
+
+TouchedMemory block(std::uintptr_t begin, std::int64_t bytes) {
+  return {begin, begin + static_cast<std::uintptr_t>(bytes), bytes};
+}
+
+// The distances of blocks that one op touches; then it has touched them.
+std::vector<std::int64_t> op(ReuseTracker& tracker, const std::vector<TouchedMemory>& blocks) {
+  std::vector<std::int64_t> distances;
+  for (const auto& memory : blocks) {
+    std::vector<Part> parts;
+    tracker.look_up(memory, parts);
+    EXPECT_EQ(parts.size(), 1);
+    distances.push_back(parts.front().distance);
+  }
+  for (const auto& memory : blocks) tracker.touch(memory);
+  tracker.next_op();
+  return distances;
+}
+
+using Distances = std::vector<std::int64_t>;
+
+// Three views that take turns along a row (chunk) touch all of what was written, and no more.
+TEST(ReuseTracker, ViewsWithGapsTouchTheirStorage) {
+  ReuseTracker tracker;
+  op(tracker, {block(0, 3000)});
+  for (std::uintptr_t i = 0; i < 3; ++i) {
+    tracker.touch({400 * i, 2200 + 400 * i, 1000});
+    tracker.next_op();
+  }
+  EXPECT_EQ(tracker.total(), 3000);
+}
+
+TEST(ReuseTracker, OneByOneAsByteByByte) {
+  std::mt19937 random(7);
+  constexpr std::size_t kBytes = 300;
+  ReuseTracker tracker;
+  std::vector<int> last(kBytes, -1);
+  for (int now = 0; now < 20'000; ++now) {  // numbers of ops are given anew meanwhile
+    std::vector<TouchedMemory> blocks;
+    for (unsigned i = 0; i < 1 + random() % 3; ++i) {
+      const std::uintptr_t begin = random() % kBytes;
+      blocks.push_back(block(begin, static_cast<std::int64_t>(std::min(1 + random() % 40, kBytes - begin))));
+    }
+    for (const auto& memory : blocks) {
+      std::vector<Part> parts;
+      tracker.look_up(memory, parts);
+      auto at = memory.begin;
+      for (const auto& part : parts) {
+        ASSERT_EQ(part.memory.begin, at);
+        ASSERT_EQ(part.memory.bytes, static_cast<std::int64_t>(part.memory.end - at));
+        for (; at < part.memory.end; ++at) {
+          const int touched = last[at];
+          const auto since = std::ranges::count_if(last, [&](int other) { return other >= touched; });
+          ASSERT_EQ(part.distance, touched < 0 ? ReuseTracker::kNever : since);
+        }
+      }
+      ASSERT_EQ(at, memory.end);
+    }
+    for (const auto& memory : blocks) {
+      tracker.touch(memory);
+      std::fill(last.begin() + static_cast<std::ptrdiff_t>(memory.begin),
+                last.begin() + static_cast<std::ptrdiff_t>(memory.end), now);
+    }
+    tracker.next_op();
+  }
+}
+
+// What may be among them is as far as all that is remembered, which is half of the most at least.
+TEST(ReuseTracker, MoreThanIsRememberedIsAsFarAsAllThatIs) {
+  ReuseTracker tracker;
+  for (std::uintptr_t i = 0; i < 3 * ReuseTracker::kMost; ++i) op(tracker, {block(1000 * i, 100)});
+  const auto distance = op(tracker, {block(0, 100)}).front();
+  EXPECT_GE(distance, static_cast<std::int64_t>(ReuseTracker::kMost / 2 * 100));
+  EXPECT_LE(distance, static_cast<std::int64_t>((ReuseTracker::kMost + 1) * 100));
 }
 
 }  // namespace
