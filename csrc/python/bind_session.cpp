@@ -9,7 +9,6 @@
 #include "doors.h"
 #include "fingerprint.h"
 #include "hooks.h"
-#include "machine/cpu/environment.h"
 #include "module_hooks.h"
 #include "observe/declared_work.h"
 #include "observe/graph_calls.h"
@@ -196,7 +195,6 @@ void bind_session(py::module_& module) {
       "Makes what runs on this thread belong there while this object lives; drop it on the same thread.")
       .def(py::init<const std::shared_ptr<observe::LaterPlace>&>(), py::arg("place"));
 
-  module.def("cpu_environment", &cpu_environment);
   bind_scopes(module);
 }
 
