@@ -78,8 +78,6 @@ OURS = "ours is the closed form"
         (fake_peers.one_more, "json", "| resnet18 | 11,689,513 | 11,689,512 | UNEXPLAINED: -1 of params |"),
         (fake_peers.ours_one_more, "json", "refused: `ValueError: this one`; UNEXPLAINED: params should be 11,689,512"),
         (fake_peers.crashes, "json", f"| resnet18 | - | 11,689,512 | refused: `crashed: SIGSEGV`; {OURS} |"),
-        (fake_peers.hangs, "json", f"| resnet18 | - | 11,689,512 | refused: `no answer in 8 s`; {OURS} |"),
-        (fake_peers.eats_memory, "json", f"| resnet18 | - | 11,689,512 | refused: `MemoryError`; {OURS} |"),
         (fake_peers.honest, "no_such_tool", f"| resnet18 | - | 11,689,512 | not installed; {OURS} |"),
     ],
 )
@@ -88,35 +86,13 @@ def test_a_run_with_one_tool(count, original, cells, tmp_path, capsys):
     import peers
 
     page, data = tmp_path / "peers.md", tmp_path / "peers.json"
-    options = ["--only", "figures", "--seconds", "8", "--megabytes", "2000", "--models", "resnet18"]
+    options = ["--only", "figures", "--models", "resnet18"]
     code = peers.main(["--write", str(page), "--json", str(data), *options], [tool(count, original)])
     is_fault = "UNEXPLAINED" in cells
     assert cells in page.read_text()
     assert code == is_fault
     assert ("FAULT fake, resnet18: UNEXPLAINED" in capsys.readouterr().err) == is_fault
     assert json.loads(data.read_text())["figures"]["truths"][0]["macs"] == 1_814_073_344  # torchvision: 1.814 G
-
-
-# ---- side effects and inputs
-
-
-def test_what_is_left_behind_is_named():
-    from peer_runs import isolated, side_effects
-
-    def left_by(given, when):
-        found = isolated.run(side_effects.left_by, given, "ours", when)
-        assert found.error == ""
-        return found.value
-
-    careless, honest = tool(fake_peers.careless), tool(fake_peers.honest, is_block=True)
-    found = [left_by(careless, when) for when in side_effects.PROCESSES]
-    for left in map(set, found):
-        assert {"hooks on modules", "mode", "`requires_grad`", "grad mode", "torch's random numbers", "prints"} <= left
-        assert {"attributes: `counted`", "buffers: `total`", "`state_dict` keys: `total`"} <= left
-        assert {"patched: `F.linear`", "Python's and NumPy's random numbers"} <= left
-    assert ["the model's exception is lost" in left for left in found] == [False, True]
-    assert len(side_effects.SideEffects({("fake", "ours", "after a call"): found[0]}).faults) == 1
-    assert [left_by(honest, when) for when in side_effects.PROCESSES] == [[], []]
 
 
 def test_answers_about_inputs():
