@@ -10,13 +10,11 @@ import pytest
 import torch
 from compiled_models import EVERY_LINEAR, LINEAR, Net, x
 from given_roofs import profiler
-from models import vision
 from torch import nn
 from torch.export.pt2_archive._package import package_pt2
 
 import roofprof
 from roofprof import cli
-from roofprof.models import packages
 
 pytestmark = pytest.mark.slow
 
@@ -120,26 +118,6 @@ def test_a_package_in_a_module_is_named_and_marks_its_row(package):
     assert "torch.compile" not in str(report).partition("findings")[2].partition("roofs")[0]
 
 
-def test_beside_compiled_modules_both_have_their_times(package, nothing_compiled, backend):
-    model = around(package)
-    model[0].compile(backend=backend)
-    report = profiler(model).run(x())
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    assert report.total.macs == 2 * LINEAR
-    assert report.row("1.package").time > 0
-    assert [row.work_share for row in report.rows] == [None] * 5
-
-
-def test_a_package_as_the_model_has_its_time_once(package):
-    report = profiler(package).run(x())
-    assert [row.path for row in report.rows] == [""]
-    assert report.total.incomplete
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    ops = report.by_operator()
-    assert 0 < ops[PACKAGE].time <= report.total.time
-    assert sum(group.time for group in ops.values()) <= report.total.time
-
-
 def test_it_is_known_in_blocks_and_counts_too(package):
     model = around(package)
     prof = profiler(model)
@@ -148,23 +126,6 @@ def test_it_is_known_in_blocks_and_counts_too(package):
         model(x())
     assert prof.report().coverage.uncosted == {PACKAGE: 2}
     assert roofprof.count(model, x()).coverage.uncosted == {PACKAGE: 1}
-
-
-def test_a_package_that_no_module_holds_leaves_other_rows_alone(counted):
-    class Calls(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 8)
-
-        def forward(self, value):
-            return counted(self.layer(value))
-
-    with torch.no_grad():
-        report = profiler(Calls()).run(x())
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    assert not report.row("layer").incomplete
-    assert report.row("layer").time > 0
-    assert any("it is not known which package this is" in note.text for note in report.coverage.notes)
 
 
 def test_keywords_may_come_in_any_order(folder):
@@ -209,12 +170,6 @@ def test_its_work_is_the_eager_models_and_its_time_its_own(counted, tmp_path):
     assert all(0 < share < 100 for share in shares)
     text = report.to_json(tmp_path / "report.json")
     assert roofprof.Report.from_json(tmp_path / "report.json").to_json() == text
-
-
-def test_without_times_it_is_counted(counted):
-    report = roofprof.count(counted, x())
-    assert report.total.macs == 4 * LINEAR
-    assert not report.total.incomplete
 
 
 def test_in_a_module_it_is_a_compiled_region(counted):
@@ -269,12 +224,6 @@ def test_regions_have_the_work_of_their_own_calls(counted):
     assert [report.within(name).total.macs for name in ("one", "two")] == [4 * LINEAR, 8 * LINEAR]
 
 
-def test_a_package_at_two_places_is_one(counted):
-    model = around(counted)
-    model[1].again = counted
-    assert roofprof.count(model, x()).total.params == 6 * 72
-
-
 def test_counts_of_other_inputs_are_not_taken(counted):
     report = profiler(counted).run(torch.ones(8, 8))
     assert report.total.incomplete
@@ -325,22 +274,6 @@ def test_inputs_of_several_shapes_in_one_block(file_with_program):
     report = prof.report()
     assert report.total.macs == 24 * 4 * 64
     assert report.row("second").calls == 3
-
-
-@pytest.mark.integration
-def test_resnet18(folder):
-    model, image = vision("resnet18")(), torch.rand(1, 3, 64, 64)
-    program = exported(model, (image,))
-    report = profiler(torch._inductor.aoti_load_package(with_counts(program, folder / "resnet18.pt2"))).run(image)
-    eager = roofprof.count(model.eval(), image)
-    assert report.total.macs == eager.total.macs
-    assert report.total.params == eager.total.params
-    for row in report.rows:
-        if row.path.startswith("("):
-            continue
-        assert row.macs == eager.row(row.path).macs, row.path
-        assert (row.time is None) == (row.path != ""), row.path
-    assert report.row("").time > 0
 
 
 # ---- files
@@ -401,13 +334,3 @@ def test_a_program_without_example_inputs_is_refused():
 
 
 # ---- torch's own interfaces
-
-
-def test_what_is_used_of_torch_is_there(counted):
-    """roofprof/models/packages.py uses these; where one is gone, it says so instead of failing."""
-    assert packages.is_package(counted)
-    assert type(counted).__name__ == "AOTICompiledModel"
-    assert type(counted).__module__ == packages._ARCHIVE
-    assert counted.get_metadata()["AOTI_DEVICE_KEY"] == "cpu"
-    assert callable(torch._C._aoti.AOTIModelPackageLoader.load_metadata_from_package)
-    assert isinstance(torch._inductor.config.aot_inductor.metadata, dict)
