@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from given_roofs import profiler, roofs
-from models import vision
 from torch import nn
 
 import roofprof
@@ -39,24 +38,14 @@ def x() -> torch.Tensor:
     return torch.randn(2, 8)
 
 
-def facts(report: roofprof.Report) -> dict[str, tuple]:
-    """All that a row says but its times."""
-    return {
-        row.path: (
-            row.type,
-            row.depth,
-            row.calls,
-            row.params,
-            row.self_macs,
-            row.self_flops,
-            row.self_bytes,
-            row.input_shapes,
-            row.output_shapes,
-            row.output_bytes,
-        )
-        for row in report.rows
-        if row.path != "(outside)"  # a block's own code
-    }
+FACTS = ("type", "depth", "calls", "params", "self_macs", "self_flops", "self_bytes")
+FACTS += ("input_shapes", "output_shapes", "output_bytes")
+
+
+def facts(report: roofprof.Report, names=FACTS) -> dict[str, tuple]:
+    """All that a row says but its times; not of a block's own code."""
+    rows = [row for row in report.rows if row.path != "(outside)"]
+    return {row.path: tuple(getattr(row, name) for name in names) for row in rows}
 
 
 def exported(model):
@@ -78,83 +67,51 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_are_those_of_the_eager_model(form, tmp_path):
-    model = Net()
-    plain = facts(roofprof.count(model, x(), scale=2.0))
+def test_rows_are_those_of_the_eager_model_and_are_timed(form, tmp_path):
+    model, value = Net(), x()
+    plain = facts(roofprof.count(model, value, scale=2.0))
     assert set(plain) == {"", "block", "block.fc", "block.act", "tail", "tail.0", "tail.0.fc", "tail.0.act", "tail.1"}
-    report = roofprof.count(FORMS[form](model, tmp_path), x(), scale=2.0)
+    program = FORMS[form](model, tmp_path)
+    report = roofprof.count(program, value, scale=2.0)
     assert facts(report) == plain
-    assert report.model == "Net"
-    assert report.coverage.uncalled_modules == []
+    assert (report.model, report.coverage.uncalled_modules, report.coverage.notes) == ("Net", [], [])
     assert report.total.flops == sum(row.self_flops for row in report.rows)
+    timed = profiler(program, repeat=2).run(value, scale=2.0)
+    assert len(timed.run_times) == 2
+    assert all(row.time > 0 for row in timed.rows)
+    assert timed.row("").time == pytest.approx(sum(row.self_time for row in timed.rows))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_its_modules_are_timed(form, tmp_path):
-    report = profiler(FORMS[form](Net(), tmp_path), repeat=2).run(x(), scale=2.0)
-    assert len(report.run_times) == 2
-    assert all(row.time > 0 for row in report.rows)
-    assert report.row("").time == pytest.approx(sum(row.self_time for row in report.rows))
-
-
-def test_modules_that_only_the_graph_names_were_not_added_meanwhile():
-    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
-    report = roofprof.count(torch.export.export(model, (torch.rand(2, 8),)), torch.rand(2, 8))
-    assert report.row("1").calls == 1
-    assert report.coverage.notes == []
-
-
-def test_a_block_sees_the_modules_of_a_program():
+def test_the_program_is_left_as_it_was_and_what_it_raises_comes_through():
     model, value = Net(), x()
     program = exported(model).module()
+    before, nodes = dict(vars(program)), list(program.graph.nodes)
+    expected = program(value, scale=2.0)
+    profiler(program).run(value, scale=2.0)
     with profiler(program) as prof:
         program(value, scale=2.0)
     assert facts(prof.report()) == facts(roofprof.count(model, value, scale=2.0))
-
-
-def test_the_program_is_left_as_it_was():
-    program = exported(Net()).module()
-    before, nodes, value = dict(vars(program)), list(program.graph.nodes), x()
-    expected = program(value, scale=2.0)
-    profiler(program).run(value, scale=2.0)
+    with pytest.raises(Exception, match=r"(?i)guard|expected|size|shape"):
+        profiler(program).run(torch.randn(3, 8), scale=2.0)
     assert vars(program).keys() == before.keys()
     assert list(program.graph.nodes) == nodes
     assert torch.equal(program(value, scale=2.0), expected)
 
 
-def test_what_a_program_raises_comes_through():
-    program = exported(Net()).module()
-    with pytest.raises(Exception, match=r"(?i)guard|expected|size|shape"):
-        profiler(program).run(torch.randn(3, 8), scale=2.0)
-    assert "forward" not in vars(program)
-
-
-def test_the_command_line_takes_a_saved_program(tmp_path, capsys):
-    path = tmp_path / "program.pt2"
-    torch.export.save(torch.export.export(Net(), (x(),)), path)
-    roofs().save(tmp_path / "roofs.json")
-    profile = [
-        "profile",
-        str(path),
-        "--trust",
-        "--input",
-        "2x8",
-        "--ceilings",
-        str(tmp_path / "roofs.json"),
-        "--repeat",
-        "1",
-    ]
-    assert cli.main([*profile, "--json", str(tmp_path / "report.json")]) == 0
-    report = roofprof.Report.from_json(tmp_path / "report.json")
-    assert facts(report) == facts(roofprof.count(Net(), x()))
-    path.write_text("no program")
+def test_the_command_line_takes_a_saved_program(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.export.save(torch.export.export(Net(), (x(),)), "program.pt2")
+    roofs().save("roofs.json")
+    profile = ["profile", "program.pt2", "--trust", "--input", "2x8", "--ceilings", "roofs.json", "--repeat", "1"]
+    assert cli.main([*profile, "--json", "report.json"]) == 0
+    assert facts(roofprof.Report.from_json("report.json")) == facts(roofprof.count(Net(), x()))
+    (tmp_path / "program.pt2").write_text("no program")
     assert cli.main(profile) == 2
     assert "is no exported program that torch can load" in capsys.readouterr().err
 
 
 def test_a_graph_within_a_model():
-    model = nn.Sequential(nn.Linear(8, 8), torch.fx.symbolic_trace(Net()))
-    plain = nn.Sequential(nn.Linear(8, 8), Net())
+    model, plain = (nn.Sequential(nn.Linear(8, 8), net) for net in (torch.fx.symbolic_trace(Net()), Net()))
     assert facts(roofprof.count(model, x())) == facts(roofprof.count(plain, x()))
 
 
@@ -167,16 +124,11 @@ def test_a_graph_that_dynamo_captured():
 
     torch.compiler.reset()
     torch.compile(model, backend=keep)(x())
-    report = roofprof.count(captured[0], **_inputs(captured[0], model))
-    plain = facts(roofprof.count(model, x()))
-    for path in ("block", "block.fc", "block.act", "tail.0.fc", "tail.1"):
-        row = report.row(path)
-        assert (row.type, row.calls, row.self_macs, row.self_flops) == (
-            plain[path][0],
-            plain[path][2],
-            plain[path][4],
-            plain[path][5],
-        )
+    names = ("type", "calls", "self_macs", "self_flops")
+    found = facts(roofprof.count(captured[0], **_inputs(captured[0], model)), names)
+    plain = facts(roofprof.count(model, x()), names)
+    places = ("block", "block.fc", "block.act", "tail.0.fc", "tail.1")
+    assert [found[path] for path in places] == [plain[path] for path in places]
 
 
 def _inputs(graph, model):
@@ -199,13 +151,3 @@ def test_a_compiled_graph_is_not_compiled_anew():
     with torch.compiler.set_stance("fail_on_recompile"):
         program(x())
     assert counter.frame_count == 1
-
-
-@pytest.mark.slow
-@pytest.mark.integration
-def test_resnet_exported(uninitialised):
-    model = vision("resnet18")().eval()
-    image = torch.randn(1, 3, 64, 64)
-    plain = facts(roofprof.count(model, image))
-    assert facts(roofprof.count(torch.export.export(model, (image,)), image)) == plain
-    assert facts(roofprof.count(torch.fx.symbolic_trace(model), image)) == plain

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from attributed import Model
 from compiled_models import EVERY_LINEAR, LINEAR, Net, x
 from given_roofs import profiler
-from models import vision
 from torch import nn
 from torch.export.pt2_archive._package import package_pt2
 
 import roofprof
 from roofprof import cli
-from roofprof.models import packages
 
 pytestmark = pytest.mark.slow
 
@@ -52,11 +51,9 @@ def file_with_counts(folder):
 @pytest.fixture(scope="module")
 def package(folder):
     """Without counts and without its program."""
-    path = str(folder / "net.pt2")
     with torch.no_grad():
-        return torch._inductor.aoti_load_package(
-            torch._inductor.aoti_compile_and_package(exported(), package_path=path)
-        )
+        path = torch._inductor.aoti_compile_and_package(exported(), package_path=str(folder / "net.pt2"))
+        return torch._inductor.aoti_load_package(path)
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +72,22 @@ def file_with_program(folder):
     return path
 
 
-class Holds(nn.Module):
-    """A module between others that runs a package."""
-
-    def __init__(self, package):
-        super().__init__()
-        self.package = package
-
-    def forward(self, value):
-        return self.package(value)
-
-
 def around(package):
-    return nn.Sequential(nn.Linear(8, 8), Holds(package), nn.Linear(8, 8)).requires_grad_(requires_grad=False)
+    """A module between others that runs a package."""
+    holds = Model(lambda self, value: self.package(value), package=package)
+    return nn.Sequential(nn.Linear(8, 8), holds, nn.Linear(8, 8)).requires_grad_(requires_grad=False)
+
+
+def block_of(model, *inputs):
+    """The report of a block with a call for each input."""
+    with profiler(model) as block:
+        for value in inputs:
+            model(value)
+    return block.report()
+
+
+def notes_of(report, code):
+    return [note.text for note in report.coverage.notes if note.code == code]
 
 
 def changed(source, target, change) -> None:
@@ -106,8 +106,8 @@ def changed(source, target, change) -> None:
 
 
 def test_a_package_in_a_module_is_named_and_marks_its_row(package):
-    report = profiler(around(package)).run(x())
-    assert report.coverage.uncosted == {PACKAGE: 1}
+    model = around(package)
+    report = profiler(model).run(x())
     incomplete = {row.path: row.self_incomplete for row in report.rows}
     assert incomplete == {"": False, "0": False, "1": False, "1.package": True, "2": False}
     assert report.total.incomplete
@@ -118,53 +118,84 @@ def test_a_package_in_a_module_is_named_and_marks_its_row(package):
     assert note.where == ["1.package"]
     assert "roofprof.package_metadata" in note.text
     assert "torch.compile" not in str(report).partition("findings")[2].partition("roofs")[0]
+    both = block_of(model, x(), x())
+    uncosted = [one.coverage.uncosted for one in (report, roofprof.count(model, x()), both)]
+    assert uncosted == [{PACKAGE: 1}, {PACKAGE: 1}, {PACKAGE: 2}]
 
 
-def test_beside_compiled_modules_both_have_their_times(package, nothing_compiled, backend):
-    model = around(package)
-    model[0].compile(backend=backend)
+# ---- packages with counts
+
+
+def check_rows(report, below="", calls=1):
+    """The rows are the exported program's, and their figures the eager model's."""
+    for row in roofprof.count(Net(), x()).rows:
+        found = report.row(".".join(filter(None, (below, row.path))))
+        assert (found.type, found.calls, found.params) == (row.type, calls * row.calls, row.params), row.path
+        for figure in ("macs", "flops", "read_bytes", "write_bytes", "self_macs"):
+            assert getattr(found, figure) == calls * getattr(row, figure), (row.path, figure)
+        assert (found.input_shapes, found.output_shapes) == (row.input_shapes, row.output_shapes), row.path
+        assert not found.incomplete
+        assert (found.time is None) == (row.path != "")
+
+
+def test_its_work_is_the_eager_models_and_its_time_its_own(counted, tmp_path):
+    call = type(counted).__call__
+    report = profiler(counted).run(x())
+    check_rows(report)
+    assert {row.path: row.self_macs for row in report.rows if row.self_macs} == EVERY_LINEAR
+    assert report.coverage.uncosted == {}
+    assert report.row("").self_time == report.row("").time == report.total.time > 0
+    assert sum(group.macs for group in report.by_module().values()) == report.total.macs
+    (note,) = notes_of(report, "compiled")
+    assert note.startswith(f"{PACKAGE} (the model): counts from the program that it was exported from")
+    shares = [report.row(path).work_share for path in ("first", "second")]
+    assert all(0 < share < 100 for share in shares)
+    text = report.to_json(tmp_path / "report.json")
+    assert roofprof.Report.from_json(tmp_path / "report.json").to_json() == text
+    assert roofprof.count(counted, x()).total.macs == 4 * LINEAR
+    assert type(counted).__call__ is call  # torch's class is as it was
+    assert call.__module__ == "torch.export.pt2_archive._package"
+
+
+def test_in_a_module_it_is_a_compiled_region(counted):
+    model = around(counted)
     report = profiler(model).run(x())
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    assert report.total.macs == 2 * LINEAR
+    check_rows(report, "1.package")
+    check_rows(block_of(model, x(), x(), x()), "1.package", calls=3)
+    assert report.total.macs == 6 * LINEAR
+    assert report.row("1").params == report.row("1.package").params == 4 * 72
+    assert report.total.params == 6 * 72
     assert report.row("1.package").time > 0
-    assert [row.work_share for row in report.rows] == [None] * 5
+    own = sum(row.self_time for row in report.rows if row.self_time is not None)
+    assert own == pytest.approx(report.total.time)
+    model[1].again = counted  # at two places it is one
+    assert roofprof.count(model, x()).total.params == 6 * 72
 
 
-def test_a_package_as_the_model_has_its_time_once(package):
-    report = profiler(package).run(x())
-    assert [row.path for row in report.rows] == [""]
-    assert report.total.incomplete
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    ops = report.by_operator()
-    assert 0 < ops[PACKAGE].time <= report.total.time
-    assert sum(group.time for group in ops.values()) <= report.total.time
-
-
-def test_it_is_known_in_blocks_and_counts_too(package):
-    model = around(package)
-    prof = profiler(model)
-    with prof:
-        model(x())
-        model(x())
-    assert prof.report().coverage.uncosted == {PACKAGE: 2}
-    assert roofprof.count(model, x()).coverage.uncosted == {PACKAGE: 1}
-
-
-def test_a_package_that_no_module_holds_leaves_other_rows_alone(counted):
-    class Calls(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 8)
-
-        def forward(self, value):
-            return counted(self.layer(value))
-
+def test_inside_compiled_code_it_has_its_work_and_nothing_is_compiled_again(counted, nothing_compiled, backend):
+    model = torch.compile(around(counted), backend=backend)
     with torch.no_grad():
-        report = profiler(Calls()).run(x())
-    assert report.coverage.uncosted == {PACKAGE: 1}
-    assert not report.row("layer").incomplete
-    assert report.row("layer").time > 0
-    assert any("it is not known which package this is" in note.text for note in report.coverage.notes)
+        model(x())
+        model(x())
+        compiled = backend.frame_count
+        report = profiler(model).run(x())
+    assert backend.frame_count == compiled
+    assert not notes_of(report, "compiled-meanwhile")
+    assert (report.total.macs, report.row("1.package").macs) == (6 * LINEAR, 4 * LINEAR)
+    assert report.row("1.package").time is None  # torch.compile's region has it
+    assert report.row("1").time > 0
+
+
+def test_counts_of_other_inputs_or_that_cannot_be_read_are_not_taken(counted, file_with_counts, folder):
+    unread = folder / "unread.pt2"
+    changed(file_with_counts, unread, lambda metadata: metadata.update(roofprof="{}"))
+    for package, value, why in (
+        (counted, torch.ones(8, 8), "because its counts are of inputs 4x8, and these are 8x8"),
+        (torch._inductor.aoti_load_package(str(unread)), x(), "because its counts cannot be read"),
+    ):
+        report = profiler(package).run(value)
+        assert all(row.incomplete for row in [report.total, *report.rows])
+        assert any(why in note.text for note in report.coverage.notes)
 
 
 def test_keywords_may_come_in_any_order(folder):
@@ -176,171 +207,23 @@ def test_keywords_may_come_in_any_order(folder):
     program = torch.export.export(Two(), (), inputs)
     package = torch._inductor.aoti_load_package(with_counts(program, folder / "keywords.pt2"))
     assert roofprof.count(package, b=inputs["b"], a=inputs["a"]).total.macs == 2 * 3 * 4
-
-
-# ---- packages with counts
-
-
-def check_rows(report, below="", calls=1):
-    """The rows are the exported program's, and their figures the eager model's."""
-    eager = roofprof.count(Net(), x())
-    for row in eager.rows:
-        if row.path.startswith("("):
-            continue
-        found = report.row(".".join(filter(None, (below, row.path))))
-        assert (found.type, found.calls, found.params) == (row.type, calls * row.calls, row.params), row.path
-        for figure in ("macs", "flops", "read_bytes", "write_bytes", "self_macs"):
-            assert getattr(found, figure) == calls * getattr(row, figure), (row.path, figure)
-        assert (found.input_shapes, found.output_shapes) == (row.input_shapes, row.output_shapes), row.path
-        assert not found.incomplete
-        assert (found.time is None) == (row.path != "")
-
-
-def test_its_work_is_the_eager_models_and_its_time_its_own(counted, tmp_path):
-    report = profiler(counted).run(x())
-    check_rows(report)
-    assert {row.path: row.self_macs for row in report.rows if row.self_macs} == EVERY_LINEAR
-    assert report.coverage.uncosted == {}
-    assert report.row("").self_time == report.row("").time == report.total.time > 0
-    assert sum(group.macs for group in report.by_module().values()) == report.total.macs
-    (note,) = [note for note in report.coverage.notes if note.code == "compiled"]
-    assert note.text.startswith(f"{PACKAGE} (the model): counts from the program that it was exported from")
-    shares = [report.row(path).work_share for path in ("first", "second")]
-    assert all(0 < share < 100 for share in shares)
-    text = report.to_json(tmp_path / "report.json")
-    assert roofprof.Report.from_json(tmp_path / "report.json").to_json() == text
-
-
-def test_without_times_it_is_counted(counted):
-    report = roofprof.count(counted, x())
-    assert report.total.macs == 4 * LINEAR
-    assert not report.total.incomplete
-
-
-def test_in_a_module_it_is_a_compiled_region(counted):
-    model = around(counted)
-    report = profiler(model).run(x())
-    check_rows(report, "1.package")
-    assert report.total.macs == 6 * LINEAR
-    assert report.row("1").params == report.row("1.package").params == 4 * 72
-    assert report.total.params == 6 * 72
-    assert report.row("1.package").time > 0
-    own = sum(row.self_time for row in report.rows if row.self_time is not None)
-    assert own == pytest.approx(report.total.time)
-
-
-def test_inside_compiled_code_it_has_its_work_and_nothing_is_compiled_again(counted, nothing_compiled, backend):
-    model = torch.compile(around(counted), backend=backend)
-    with torch.no_grad():
-        model(x())
-        model(x())
-        compiled = backend.frame_count
-        report = profiler(model).run(x())
-    assert backend.frame_count == compiled
-    assert not [note for note in report.coverage.notes if note.code == "compiled-meanwhile"]
-    assert report.total.macs == 6 * LINEAR
-    assert report.row("1.package").macs == 4 * LINEAR
-    assert report.row("1.package").time is None  # torch.compile's region has it
-    assert report.row("1").time > 0
-
-
-def test_a_block_counts_every_call(counted):
-    model = around(counted)
-    prof = profiler(model)
-    with prof:
-        for _ in range(3):
-            model(x())
-    check_rows(prof.report(), "1.package", calls=3)
-    prof = profiler(counted)
-    with prof:
-        counted(x())
-    assert prof.report().row("").macs == 4 * LINEAR
-
-
-def test_regions_have_the_work_of_their_own_calls(counted):
-    prof = profiler(counted)
-    with prof:
-        with roofprof.scope("one"):
-            counted(x())
-        with roofprof.scope("two"):
-            counted(x())
-            counted(x())
-    report = prof.report()
-    assert [report.within(name).total.macs for name in ("one", "two")] == [4 * LINEAR, 8 * LINEAR]
-
-
-def test_a_package_at_two_places_is_one(counted):
-    model = around(counted)
-    model[1].again = counted
-    assert roofprof.count(model, x()).total.params == 6 * 72
-
-
-def test_counts_of_other_inputs_are_not_taken(counted):
-    report = profiler(counted).run(torch.ones(8, 8))
-    assert report.total.incomplete
-    assert all(row.incomplete for row in report.rows)
-    assert any("because its counts are of inputs 4x8, and these are 8x8" in note.text for note in report.coverage.notes)
-
-
-def test_counts_that_cannot_be_read_are_said(file_with_counts, folder):
-    path = folder / "unread.pt2"
-    changed(file_with_counts, path, lambda metadata: metadata.update(roofprof="{}"))
-    report = profiler(torch._inductor.aoti_load_package(str(path))).run(x())
-    assert report.total.incomplete
-    assert any("because its counts cannot be read" in note.text for note in report.coverage.notes)
-
-
-def test_afterwards_torchs_class_is_as_it_was(counted):
-    call = type(counted).__call__
-    profiler(counted).run(x())
-    assert type(counted).__call__ is call
-    assert call.__module__ == "torch.export.pt2_archive._package"
+    program._example_inputs = None
+    with pytest.raises(ValueError, match="no example inputs"):
+        roofprof.package_metadata(program)
 
 
 # ---- packages with their program
 
 
-@pytest.mark.parametrize("batch", [4, 9])
-def test_with_the_program_it_counts_any_inputs(file_with_program, batch):
-    package = roofprof.load_package(file_with_program)
-    report = profiler(package).run(torch.ones(batch, 8))
-    assert report.total.macs == 4 * batch * 64
+def test_with_the_program_it_counts_any_inputs(file_with_program, package, folder):
+    loaded = roofprof.load_package(file_with_program)
+    report = profiler(loaded).run(torch.ones(9, 8))
+    assert (report.total.macs, report.row("first.0").macs) == (4 * 9 * 64, 9 * 64)
     assert not report.total.incomplete
-    assert report.row("first.0").macs == batch * 64
     assert report.row("").time > 0
-
-
-def test_the_program_may_be_given(package, folder):
-    loaded = roofprof.load_package(folder / "net.pt2", exported())
-    check_rows(profiler(loaded).run(x()))
-
-
-def test_inputs_of_several_shapes_in_one_block(file_with_program):
-    package = roofprof.load_package(file_with_program)
-    prof = profiler(package)
-    with prof:
-        package(torch.ones(4, 8))
-        package(torch.ones(10, 8))
-        package(torch.ones(10, 8))
-    report = prof.report()
-    assert report.total.macs == 24 * 4 * 64
-    assert report.row("second").calls == 3
-
-
-@pytest.mark.integration
-def test_resnet18(folder):
-    model, image = vision("resnet18")(), torch.rand(1, 3, 64, 64)
-    program = exported(model, (image,))
-    report = profiler(torch._inductor.aoti_load_package(with_counts(program, folder / "resnet18.pt2"))).run(image)
-    eager = roofprof.count(model.eval(), image)
-    assert report.total.macs == eager.total.macs
-    assert report.total.params == eager.total.params
-    for row in report.rows:
-        if row.path.startswith("("):
-            continue
-        assert row.macs == eager.row(row.path).macs, row.path
-        assert (row.time is None) == (row.path != ""), row.path
-    assert report.row("").time > 0
+    report = block_of(loaded, torch.ones(4, 8), torch.ones(10, 8), torch.ones(10, 8))
+    assert (report.total.macs, report.row("second").calls) == (24 * 4 * 64, 3)
+    check_rows(profiler(roofprof.load_package(folder / "net.pt2", exported())).run(x()))  # it may be given
 
 
 # ---- files
@@ -354,60 +237,29 @@ def test_the_command_line_takes_packages(file_with_counts, file_with_program, ca
         assert f"{PACKAGE} (the model): counts from the program" in printed
 
 
-def error_of(capsys, *arguments):
-    assert cli.main(["profile", *map(str, arguments), "--trust", "--warmup", "0", "--repeat", "1"]) != 0
-    error = capsys.readouterr().err
-    assert "Traceback" not in error
-    assert "frame #" not in error
-    return error
+def test_wrong_files_and_inputs_are_refused_in_a_sentence(file_with_counts, folder, capsys):
+    def error_of(*arguments):
+        assert cli.main(["profile", *map(str, arguments), "--trust", "--warmup", "0", "--repeat", "1"]) != 0
+        error = capsys.readouterr().err
+        assert "Traceback" not in error
+        assert "frame #" not in error
+        return error
 
-
-def test_wrong_files_are_refused_in_a_sentence(file_with_counts, folder, capsys):
     for_cuda, cut, neither = folder / "cuda.pt2", folder / "cut.pt2", folder / "neither.pt2"
     changed(file_with_counts, for_cuda, lambda metadata: metadata.update(AOTI_DEVICE_KEY="cuda"))
     if not torch.cuda.is_available():
-        assert "was compiled for cuda, and torch finds no such device here" in error_of(capsys, for_cuda)
+        assert "was compiled for cuda, and torch finds no such device here" in error_of(for_cuda)
     cut.write_bytes(Path(file_with_counts).read_bytes()[:5000])
-    assert "is no exported program that torch can load" in error_of(capsys, cut)
-    with pytest.raises(ValueError, match="is damaged, or not an AOTInductor package"):
-        roofprof.load_package(cut)
+    assert "is no exported program that torch can load" in error_of(cut)
     with zipfile.ZipFile(neither, "w") as archive:
         archive.writestr("neither/data/aotinductor/model/nothing.txt", "nothing")
-    assert "neither.pt2" in error_of(capsys, neither)
-    with pytest.raises(ValueError, match="there is no file"):
-        roofprof.load_package(folder / "missing.pt2")
-    with pytest.raises(ValueError, match="other"):
-        roofprof.load_package(file_with_counts, model_name="other")
-
-
-def test_wrong_inputs_are_the_packages_own_error(file_with_counts, capsys):
-    assert "expected inputs vector size to be 1, but got 2" in error_of(
-        capsys, file_with_counts, "--input", "4x8", "--input", "4x8"
-    )
-
-
-def test_a_call_that_raised_has_no_work(counted):
-    prof = profiler(counted)
-    with prof, pytest.raises(RuntimeError):
-        counted(x().double())
-    assert prof.report().total.macs == 0
-
-
-def test_a_program_without_example_inputs_is_refused():
-    program = exported()
-    program._example_inputs = None
-    with pytest.raises(ValueError, match="no example inputs"):
-        roofprof.package_metadata(program)
-
-
-# ---- torch's own interfaces
-
-
-def test_what_is_used_of_torch_is_there(counted):
-    """roofprof/models/packages.py uses these; where one is gone, it says so instead of failing."""
-    assert packages.is_package(counted)
-    assert type(counted).__name__ == "AOTICompiledModel"
-    assert type(counted).__module__ == packages._ARCHIVE
-    assert counted.get_metadata()["AOTI_DEVICE_KEY"] == "cpu"
-    assert callable(torch._C._aoti.AOTIModelPackageLoader.load_metadata_from_package)
-    assert isinstance(torch._inductor.config.aot_inductor.metadata, dict)
+    assert "neither.pt2" in error_of(neither)
+    two = error_of(file_with_counts, "--input", "4x8", "--input", "4x8")
+    assert "expected inputs vector size to be 1, but got 2" in two  # the package's own error
+    for path, options, why in (
+        (cut, {}, "is damaged, or not an AOTInductor package"),
+        (folder / "missing.pt2", {}, "there is no file"),
+        (file_with_counts, {"model_name": "other"}, "other"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            roofprof.load_package(path, **options)

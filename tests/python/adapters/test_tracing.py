@@ -51,26 +51,20 @@ def mapped(model, value):
     return map_over(lambda row, weight: torch.mv(weight, row), value, model.layer.weight)
 
 
-WAYS = {way.__name__: way for way in (on_fakes, on_meta, exported, traced, branch, mapped)}
-
-
 @pytest.mark.parametrize("grad", [True, False])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [on_fakes, on_meta, exported, traced, branch, mapped])
 def test_a_call_that_has_data_counts_what_it_computes(way, grad):
-    model = Model(WAYS[way], layer=nn.Linear(SIZE, SIZE)).requires_grad_(grad)
+    model = Model(way, layer=nn.Linear(SIZE, SIZE)).requires_grad_(grad)
     value = torch.rand(ROWS, SIZE, requires_grad=grad)
     for _ in range(2):  # the first call may trace what the second one finds
         report = roofprof.count(model, value)
         assert report.total.macs == LINEAR
         assert not report.total.incomplete
         assert not report.coverage.uncosted
-
-
-def test_a_note_says_what_was_left_out():
-    report = roofprof.count(Model(on_meta, layer=nn.Linear(SIZE, SIZE)), torch.rand(ROWS, SIZE))
-    (note,) = [note for note in report.coverage.notes if note.code == "traced-meanwhile"]
-    # to (which copies), randn and the product
-    assert note.text.startswith("3 operator calls on tensors without data")
+    if way is on_meta:
+        (note,) = [note for note in report.coverage.notes if note.code == "traced-meanwhile"]
+        # to (which copies), randn and the product
+        assert note.text.startswith("3 operator calls on tensors without data")
 
 
 # ---- what runs without data is counted as ever
@@ -85,17 +79,8 @@ def linear_on_fakes():
         return linear_on("cpu")
 
 
-WITHOUT_DATA = {
-    "a model on meta": lambda: roofprof.count(
-        nn.Linear(SIZE, SIZE, device="meta"), torch.empty(ROWS, SIZE, device="meta")
-    ),
-    "code that makes its own": lambda: roofprof.count(linear_on, "meta"),
-    "code that makes its own fakes": lambda: roofprof.count(linear_on_fakes),
-}
-
-
-@pytest.mark.parametrize("way", WITHOUT_DATA)
-def test_without_any_data_all_is_work(way):
-    report = WITHOUT_DATA[way]()
+@pytest.mark.parametrize("call", [lambda: linear_on("meta"), linear_on_fakes])
+def test_without_any_data_all_is_work(call):
+    report = roofprof.count(call)
     assert report.total.macs == LINEAR
-    assert [note.code for note in report.coverage.notes if note.code == "traced-meanwhile"] == []
+    assert "traced-meanwhile" not in {note.code for note in report.coverage.notes}

@@ -113,11 +113,11 @@ def test_operators_and_generated_kernels_come_in_their_order(kernels):
     operators = ["aten::convolution", "aten::convolution", "aten::zero_"]
     assert [name for name, generated, *_ in kernels if not generated] == operators
     assert all(name.startswith("triton_") for name, generated, *_ in kernels if generated)
-
-
-def test_memory_that_generated_code_clears_for_a_kernel_comes_before_it(kernels):
-    names = [name for name, *_ in kernels]
+    names = [name for name, *_ in kernels]  # memory that generated code clears for a kernel comes before it
     assert names[names.index("aten::zero_") + 1].startswith("triton_spl_fused")
+    prepare = [kernel for kernel in kernels if kernel[4]]  # an operator's input, and does none of its work
+    assert prepare
+    assert all(ops == [] and "convolution" in name for name, _, _, ops, _ in prepare)
 
 
 def test_bytes_are_those_of_the_closed_form(kernels):
@@ -128,9 +128,3 @@ def test_bytes_are_those_of_the_closed_form(kernels):
     (softmax,) = [of for name, of in moved.items() if "softmax" in name]
     assert softmax == [pooled, pooled]
     assert [image, image] in moved.values()  # into channels last
-
-
-def test_what_prepares_an_operators_input_is_of_its_module_and_does_none_of_its_work(kernels):
-    prepare = [kernel for kernel in kernels if kernel[4]]
-    assert prepare
-    assert all(ops == [] and "convolution" in name for name, _, _, ops, _ in prepare)

@@ -1,13 +1,14 @@
 """No text of a report forges a line or a cell of an answer, hides one, or hides itself in one."""
 
 import json
+import os
 import re
 
 import pytest
 import torch
 from given_roofs import profiler
 from kinds_of_reports import REPORTS
-from poisoned_texts import DERIVED, HIDDEN, MARKS, NAME, check_harmless, places, poisoned
+from poisoned_texts import DERIVED, HIDDEN, MARKS, check_harmless, places, poisoned
 from torch import nn
 
 import roofprof
@@ -117,29 +118,22 @@ def test_long_names_hide_no_other_report(tmp_path):
         assert Tools(Folder(tmp_path)).rows(name).startswith("module | type")
 
 
-def test_names_are_bounded_in_the_middle_and_notes_are_counted(tmp_path):
-    notes = [
-        {"level": "attention", "code": f"c{k}", "where": [], "text": f"{k}{'t' * 900}e", "count": 1} for k in range(5)
-    ]
-    long = counted() | {"model": f"begin{'M' * 7000}end", "notes": notes}
-    (tmp_path / "r.json").write_text(json.dumps(long))
-    said_of = Tools(Folder(tmp_path)).reports()
-    assert re.match(r"r\.json: begin[M.]{72}end on cpu; ", said_of)
-    assert said_of.count("; ATTENTION: ") == 4
-    assert said_of.endswith("; ATTENTION: 2 more notes")
-
-
-def test_quotes():
-    assert quoted("encoder.layers.0") == "encoder.layers.0"
-    assert quoted("aten::mm<float, 4>") == '"aten::mm<float, 4>"'
-    assert quoted("\u6f22\u5b57.\u00e9") == "\u6f22\u5b57.\u00e9"
-    assert quoted("") == '""'
-    assert quoted('a"b\nc') == '"a\'b c"'
-    assert said("x") == '"x"'
-    assert cell("compute fp32") == "compute fp32"
-    assert cell("a|b") == '"a|b"'
-    assert one_line("ab" * 50, 11) == "abab...abab"
-    assert len(quoted(NAME * 30)) <= 82
+@pytest.mark.parametrize(
+    ("show", "text", "shown"),
+    [
+        (quoted, "encoder.layers.0", "encoder.layers.0"),
+        (quoted, "aten::mm<float, 4>", '"aten::mm<float, 4>"'),
+        (quoted, "\u6f22\u5b57.\u00e9", "\u6f22\u5b57.\u00e9"),
+        (quoted, "", '""'),
+        (quoted, 'a"b\nc', '"a\'b c"'),
+        (said, "x", '"x"'),
+        (cell, "compute fp32", "compute fp32"),
+        (cell, "a|b", '"a|b"'),
+        (lambda text: one_line(text, 11), "ab" * 50, "abab...abab"),
+    ],
+)
+def test_quotes(show, text, shown):
+    assert show(text) == shown
 
 
 def test_reports_are_kept_while_they_have_room(tmp_path, monkeypatch):
@@ -161,29 +155,22 @@ def test_reports_are_kept_while_they_have_room(tmp_path, monkeypatch):
     assert folder.report("a.json").model == "a"  # one is read and answered about, however large
 
 
-def test_the_list_reads_each_file_once(tmp_path, monkeypatch):
+def test_the_list_reads_each_file_once_and_no_huge_ones_and_pipes(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.json")
+    with (tmp_path / "huge.json").open("wb") as file:
+        file.truncate(2**40)  # takes no room on the disk
     (tmp_path / "r.json").write_text(json.dumps(counted()))
-    (tmp_path / "other.json").write_text("{}")
     read = []
     content_of = folders.content_of
     monkeypatch.setattr(folders, "content_of", lambda file: read.append(1) or content_of(file))
     folder = Folder(tmp_path)
     tools = Tools(folder)
     first = tools.reports()
+    assert first.splitlines()[1:] == ["(2 JSON files besides that is no report)"]
     folder._reports.clear()
     assert tools.reports() == first
     assert len(read) == 2
     (tmp_path / "r.json").write_text(json.dumps(counted() | {"model": "New"}))
     assert "New on cpu" in tools.reports()
-
-
-def test_huge_files_and_pipes_stop_nothing(tmp_path):
-    import os
-
-    (tmp_path / "r.json").write_text(json.dumps(counted()))
-    os.mkfifo(tmp_path / "pipe.json")
-    with (tmp_path / "huge.json").open("wb") as file:
-        file.truncate(2**40)  # takes no room on the disk
-    assert Tools(Folder(tmp_path)).reports().splitlines()[1:] == ["(2 JSON files besides that is no report)"]
     with pytest.raises(ValueError, match="no such file has more than"):
-        Folder(tmp_path).report("huge.json")
+        folder.report("huge.json")

@@ -32,70 +32,60 @@ def _server(folder):
     server.close()
 
 
-DEEP = "[" * 200_000
 CALL = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"rows","arguments":{"report":"%s"}}}'
-
-
-@pytest.mark.parametrize(
-    ("line", "ids", "says"),
-    [
-        (CALL % "\\ud800", [7], "half of a surrogate pair"),
-        (CALL % "a\\udc00", [7], "half of a surrogate pair"),
-        ('{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', [None], "half of a surrogate pair"),
-        ("{", [None], "no JSON"),
-        ("x", [None], "no JSON"),
-        (DEEP, [None], "no JSON"),
-        ('{"a":' * 200_000, [None], "no JSON"),
-        ("3", [None], "a JSON object"),
-        ('"ping"', [None], "a JSON object"),
-        ("null", [None], "a JSON object"),
-        ("{}", [None], "none of JSON-RPC 2.0"),
-        ('{"id":8}', [8], "none of JSON-RPC 2.0"),
-        ('{"id":8,"method":"ping"}', [8], "none of JSON-RPC 2.0"),
-        ('{"jsonrpc":"1.0","id":8,"method":"ping"}', [8], "none of JSON-RPC 2.0"),
-        ('{"jsonrpc":"2.0","id":8,"method":3}', [8], "none of JSON-RPC 2.0"),
-        ('{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}', [8], "none of JSON-RPC 2.0"),
-        ('{"jsonrpc":"2.0","id":null,"method":"ping"}', [None], "a string or an integer"),
-        ('{"jsonrpc":"2.0","id":1.5,"method":"ping"}', [None], "a string or an integer"),
-        ('{"jsonrpc":"2.0","id":true,"method":"ping"}', [None], "a string or an integer"),
-        ('{"jsonrpc":"2.0","id":[1],"method":"ping"}', [None], "a string or an integer"),
-        ("[]", [None], "several messages in one"),
-        (f"[{REPORTS % 1},{REPORTS % 2}]", [1, 2], "several messages in one"),
-        (f'[{REPORTS % 1},{{"jsonrpc":"2.0","method":"x"}},3]', [1, None], "several messages in one"),
-        ('{"jsonrpc":"2.0","id":9,"method":"no/such"}', [9], "Method not found"),
-        ('{"jsonrpc":"2.0","id":9,"method":"tools/call"}', [9], ""),
-        ('{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":3}}', [9], ""),
-        ('{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"rows","arguments":[]}}', [9], ""),
-        (" " * (2**22 + 1), [None], "at most 4,194,304 bytes"),
-        (CALL % ("x" * 2**23), [None], "at most 4,194,304 bytes"),
+REFUSED = {
+    "half of a surrogate pair": [
+        (CALL % "\\ud800", [7]),
+        ('{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', [None]),
     ],
-    ids=range(29),
-)
-def test_what_cannot_be_served_is_answered_with_an_error(server, line, ids, says):
-    server.send(line)
-    answers = [server.answer() for _ in ids]
-    assert [answer["id"] for answer in answers] == ids
-    for answer in answers:
-        assert says in answer["error"]["message"]
-        assert "\n" not in answer["error"]["message"]
+    "no JSON": [("{", [None]), ("x", [None]), ("[" * 200_000, [None]), ('{"a":' * 200_000, [None])],
+    "a JSON object": [("3", [None]), ('"ping"', [None]), ("null", [None])],
+    "none of JSON-RPC 2.0": [
+        ("{}", [None]),
+        ('{"id":8,"method":"ping"}', [8]),
+        ('{"jsonrpc":"1.0","id":8,"method":"ping"}', [8]),
+        ('{"jsonrpc":"2.0","id":8,"method":3}', [8]),
+        ('{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}', [8]),
+    ],
+    "a string or an integer": [
+        (f'{{"jsonrpc":"2.0","id":{wrong},"method":"ping"}}', [None]) for wrong in ("null", "1.5", "true", "[1]")
+    ],
+    "several messages in one": [
+        ("[]", [None]),
+        (f"[{REPORTS % 1},{REPORTS % 2}]", [1, 2]),
+        (f'[{REPORTS % 1},{{"jsonrpc":"2.0","method":"x"}},3]', [1, None]),
+    ],
+    "at most 4,194,304 bytes": [(" " * (2**22 + 1), [None]), (CALL % ("x" * 2**23), [None])],
+    "Method not found": [('{"jsonrpc":"2.0","id":9,"method":"no/such"}', [9])],
+    "": [
+        ('{"jsonrpc":"2.0","id":9,"method":"tools/call"}', [9]),
+        ('{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"rows","arguments":[]}}', [9]),
+    ],
+}
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_what_cannot_be_served_is_answered_with_an_error(server, says):
+    for line, ids in REFUSED[says]:
+        server.send(line)
+        answers = [server.answer() for _ in ids]
+        assert [answer["id"] for answer in answers] == ids
+        for answer in answers:
+            assert says in answer["error"]["message"]
+            assert "\n" not in answer["error"]["message"]
     assert "r.json" in server.ask(REPORTS % 10)["result"]["content"][0]["text"]  # and it goes on
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_asks_for_nothing_is_not_answered(server):
+    for line in (
         "",
         '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}',
-        '{"jsonrpc":"2.0","method":"notifications/no/such"}',
         '{"jsonrpc":"2.0","method":"notifications/initialized","params":[1]}',
         '{"jsonrpc":"2.0","method":"\\ud800"}',
-        '{"jsonrpc":"2.0","id":5,"result":{}}',
         '{"jsonrpc":"2.0","id":5,"result":3}',
         '{"jsonrpc":"2.0","id":5,"error":{}}',
-    ],
-)
-def test_what_asks_for_nothing_is_not_answered(server, line):
-    server.send(line)
+    ):
+        server.send(line)
     assert server.ask(REPORTS % 11)["id"] == 11
 
 

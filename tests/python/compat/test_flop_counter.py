@@ -6,6 +6,7 @@ import pytest
 import torch
 import torchvision
 from models import LeNet
+from replaced_layers import Calls
 from replacements import Raises, TakesADict
 from torch import nn
 from torch._subclasses import FakeTensorMode
@@ -33,12 +34,15 @@ def pair(model, *inputs, **options):
     return [counted(mode, model, *inputs, **options) for mode in (torchs.FlopCounterMode, FlopCounterMode)]
 
 
+def counts_of_both(model, *inputs, **options):
+    theirs, ours = pair(model, *inputs, **options)
+    assert ours.get_flop_counts() == theirs.get_flop_counts()
+    assert ours.get_total_flops() == theirs.get_total_flops() > 0
+    return ours.get_flop_counts()
+
+
 def image(side=64):
     return torch.rand(1, 3, side, side)
-
-
-def test_formulas_are_registered_with_torch():
-    assert register_flop_formula is torchs.register_flop_formula
 
 
 # ---- beside the original
@@ -46,7 +50,6 @@ def test_formulas_are_registered_with_torch():
 FORWARDS = {
     "lenet": (LeNet, lambda: torch.rand(1, 1, 32, 32)),
     "mlp": (lambda: nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 6, bias=False)), lambda: torch.rand(2, 4)),
-    "resnet18": (torchvision.models.resnet18, image),
     "mobilenet_v2": (torchvision.models.mobilenet_v2, image),
     "encoder layer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda: torch.rand(2, 5, 8)),
 }
@@ -54,56 +57,41 @@ FORWARDS = {
 
 @pytest.mark.parametrize("name", FORWARDS)
 @pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
-def test_forwards_equal_the_original(name, mode):
+def test_forwards_and_training_steps_equal_the_original(name, mode):
     build, make_input = FORWARDS[name]
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with mode():
-            theirs, ours = pair(build(), make_input(), backward=False)
+            counts_of_both(build(), make_input(), backward=mode is torch.enable_grad and name != "mobilenet_v2")
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-    assert ours.get_total_flops() == theirs.get_total_flops() > 0
 
 
-@pytest.mark.parametrize("name", ["lenet", "mlp", "encoder layer"])
-def test_training_steps_equal_the_original(name):
-    build, make_input = FORWARDS[name]
-    theirs, ours = pair(build(), make_input())
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-
-
-def test_what_no_module_did_is_in_the_total_alone():
-    model = nn.Linear(4, 5)
-    with FlopCounterMode(display=False) as ours:
-        model(torch.rand(3, 4))
-        torch.rand(3, 3) @ torch.rand(3, 3)
-    with torchs.FlopCounterMode(display=False) as theirs:
-        model(torch.rand(3, 4))
-        torch.rand(3, 3) @ torch.rand(3, 3)
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-    assert ours.get_flop_counts()["Global"] == {aten.addmm: 2 * 3 * 4 * 5, aten.mm: 2 * 27}
+def test_lists_have_no_row_and_what_no_module_did_is_in_the_total_alone():
+    model = Calls(lambda x: model.layers[0](x))
+    model.layers = nn.ModuleList([nn.Linear(4, 5)])
+    counts = counts_of_both(lambda x: model(x) @ torch.rand(5, 3), torch.rand(3, 4), backward=False)
+    assert set(counts) == {"Global", "Calls", "Calls.layers.0"}
+    assert counts["Global"] == {aten.addmm: 2 * 3 * 4 * 5, aten.mm: 2 * 3 * 5 * 3}
 
 
 def test_formulas_of_the_users_own_equal_the_original():
     mapping = {aten.mm: lambda a, b, out_shape=None: a[0] + b[0] + out_shape[1], aten.relu: lambda x, out_shape=None: 9}
-    theirs, ours = pair(nn.Sequential(nn.Linear(4, 5), nn.ReLU()), torch.rand(2, 4), custom_mapping=mapping)
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-    assert ours.get_flop_counts()["Sequential.1"] == {aten.relu: 9}
+    counts = counts_of_both(nn.Sequential(nn.Linear(4, 5), nn.ReLU()), torch.rand(2, 4), custom_mapping=mapping)
+    assert counts["Sequential.1"] == {aten.relu: 9}
 
 
 def test_registered_formulas_of_custom_ops_count(monkeypatch):
+    assert register_flop_formula is torchs.register_flop_formula
     monkeypatch.setattr(torchs, "flop_registry", dict(torchs.flop_registry))
     with torch.library._scoped_library("roofprof_flops", "FRAGMENT") as library:
         library.define("twice(Tensor x) -> Tensor")
         library.impl("twice", lambda x: torch.mm(x, x) + torch.mm(x, x), "CPU")
         twice = torch.ops.roofprof_flops.twice
-        with FlopCounterMode(display=False) as without:
-            twice(torch.rand(3, 3))
+        without = counted(FlopCounterMode, twice, torch.rand(3, 3), backward=False)
         assert without.get_flop_counts() == {"Global": {aten.mm: 2 * 2 * 27}}  # torch's counts 0
         register_flop_formula(twice)(lambda x_shape, out_shape=None: x_shape[0] * 100)
-        with FlopCounterMode(display=False) as ours:
-            twice(torch.rand(3, 3))
+        ours = counted(FlopCounterMode, twice, torch.rand(3, 3), backward=False)
         assert ours.get_flop_counts() == {"Global": {twice: 300}}
 
 
@@ -145,75 +133,29 @@ def test_a_model_that_takes_a_dict_and_keywords():
 
 
 def test_figures_are_there_inside_the_block_and_a_model_may_be_made_in_it():
-    with FlopCounterMode(display=False) as counter:
-        model, loss = nn.Sequential(nn.Linear(4, 5)), nn.MSELoss()
-        loss(model(torch.rand(3, 4)), torch.rand(3, 5)).backward()
-        assert counter.get_total_flops() == 2 * 2 * 3 * 4 * 5
-        model(torch.rand(3, 4))
-    assert counter.get_flop_counts()["Sequential.0"] == {aten.addmm: 2 * 120, aten.mm: 120}
-
-
-def test_a_model_that_stands_inside_another_is_named_by_itself():
-    model = nn.Sequential(nn.Linear(4, 5))
-    around = nn.ModuleDict({"inner": model})
-    names = set(counted(FlopCounterMode, model, torch.rand(3, 4)).get_flop_counts())
-    assert names == {"Global", "Sequential", "Sequential.0"} and len(around) == 1
-
-
-def test_a_block_inside_a_block_counts_in_both():
-    layer = nn.Linear(4, 5)
-    with FlopCounterMode(display=False) as outer:
-        layer(torch.rand(2, 4))
-        with FlopCounterMode(display=False) as inner:
-            layer(torch.rand(3, 4))
-        layer(torch.rand(1, 4))
-    assert inner.get_total_flops() == 3 * 40
-    assert outer.get_flop_counts()["Linear"] == {aten.addmm: 6 * 40}
-
-
-def test_lists_have_no_row_as_with_torch():
-    class Lists(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = nn.ModuleList([nn.Linear(4, 4)])
-
-        def forward(self, x):
-            return self.layers[0](x)
-
-    theirs, ours = pair(Lists(), torch.rand(3, 4), backward=False)
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-    assert set(ours.get_flop_counts()) == {"Global", "Lists", "Lists.layers.0"}
+    counter = FlopCounterMode(display=False)
+    for _ in range(2):  # a second block begins anew
+        with counter:
+            model, loss = nn.Sequential(nn.Linear(4, 5)), nn.MSELoss()
+            loss(model(torch.rand(3, 4)), torch.rand(3, 5)).backward()
+            assert counter.get_total_flops() == 2 * 2 * 3 * 4 * 5
+            model(torch.rand(3, 4))
+        assert counter.get_flop_counts()["Sequential.0"] == {aten.addmm: 2 * 120, aten.mm: 120}
 
 
 def test_recomputation_counts_where_it_runs():
-    class Recomputes(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
-
-        def forward(self, x):
-            return checkpoint(self.inner, x, use_reentrant=False)
-
-    theirs, ours = pair(Recomputes(), torch.rand(3, 4, requires_grad=True))
+    model = Calls(lambda x: checkpoint(model.inner, x, use_reentrant=False))
+    model.inner = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+    theirs, ours = pair(model, torch.rand(3, 4, requires_grad=True))
     assert ours.get_flop_counts()["Global"] == theirs.get_flop_counts()["Global"]
-    assert ours.get_flop_counts()["Recomputes.inner.0"][aten.addmm] == 2 * (2 * 3 * 4 * 8)
+    assert ours.get_flop_counts()["Calls.inner.0"][aten.addmm] == 2 * (2 * 3 * 4 * 8)
 
 
 @pytest.mark.parametrize("device", ["meta", "fake"])
 def test_tensors_without_data(device):
     with FakeTensorMode() if device == "fake" else torch.device("meta"):
-        model, x = torchvision.models.resnet18(), image()
-        with FlopCounterMode(display=False) as counter:
-            model(x)
+        counter = counted(FlopCounterMode, torchvision.models.resnet18(), image(), backward=False)
     assert counter.get_total_flops() == 297_115_648  # torch's, on the CPU
-
-
-def test_a_second_block_begins_anew():
-    counter = FlopCounterMode(display=False)
-    for _ in range(2):
-        with counter:
-            nn.Linear(4, 5)(torch.rand(2, 4))
-        assert counter.get_total_flops() == 80
 
 
 def test_the_users_exception_comes_through_and_nothing_stays():
@@ -228,50 +170,26 @@ def test_the_users_exception_comes_through_and_nothing_stays():
     assert model.training and list(model.state_dict()) == ["layer.weight", "layer.bias"]
 
 
-def test_mods_warns_as_torchs():
+def test_misuse_is_said():
     with pytest.warns(UserWarning, match="mods argument is not needed"):
-        FlopCounterMode(nn.Linear(2, 2), display=False)
-
-
-def test_a_block_that_is_open_is_not_entered_again():
-    counter = FlopCounterMode(display=False)
+        counter = FlopCounterMode(nn.Linear(2, 2), display=False)
     with counter, pytest.raises(RuntimeError, match="open already"):
         counter.__enter__()
     with pytest.raises(RuntimeError, match="not open"):
         counter.__exit__(None, None, None)
 
 
-# ---- profiles inside the block
+# ---- blocks and profiles inside the block
+
+MLP_MACS = 2 * (4 * 5 + 5 * 6)
 
 
 def mlp():
     return nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 6))
 
 
-class Counting(nn.Module):
-    """Counts its part in forward."""
-
-    def __init__(self):
-        super().__init__()
-        self.part = mlp()
-
-    def forward(self, x):
-        roofprof.count(self.part, x)
-        return x
-
-
-def by_count(model, x):
-    return roofprof.count(model, x)
-
-
-def by_block(model, x):
-    with roofprof.RooflineProfiler(model, ceilings=roofprof.Ceilings()) as profiler:
-        model(x)
-    return profiler.report()
-
-
-def by_block_without_model(model, x):
-    with roofprof.RooflineProfiler(None, ceilings=roofprof.Ceilings()) as profiler:
+def by_block(model, x, observed=None):
+    with roofprof.RooflineProfiler(observed, ceilings=roofprof.Ceilings()) as profiler:
         model(x)
     return profiler.report()
 
@@ -281,40 +199,46 @@ def by_mode(model, x):
         return roofprof.count(model, x)
 
 
+INNER = {
+    "count": roofprof.count,
+    "block": lambda model, x: by_block(model, x, model),
+    "block without a model": by_block,
+    "mode": by_mode,
+}
+
+
 @pytest.mark.parametrize("formulas", [{}, {aten.addmm: lambda *_, out_shape=None, **__: out_shape[1]}])
-@pytest.mark.parametrize("inner", [by_count, by_block, by_block_without_model, by_mode])
+@pytest.mark.parametrize("inner", INNER)
 def test_profiles_inside_the_block_count_in_both(inner, formulas):
     model, x = mlp(), torch.rand(2, 4)
-    plain = inner(model, x)
+    plain = INNER[inner](model, x).total
     with torchs.FlopCounterMode(display=False, custom_mapping=formulas) as theirs:
-        model(x)
-        model(x)
-        model(x)
+        for _ in range(3):
+            model(x)
     with FlopCounterMode(display=False, custom_mapping=formulas) as ours:
         model(x)
-        report = inner(model, x)
+        total = INNER[inner](model, x).total
         model(x)
-    counts = theirs.get_flop_counts()
-    if inner is by_block_without_model and not formulas:
-        assert ours.get_flop_counts()["Global"] == counts["Global"]
-    else:
-        assert ours.get_flop_counts() == counts
-    assert (report.total.macs, report.total.flops) == (plain.total.macs, plain.total.flops)
-    assert report.total.macs == 2 * (4 * 5 + 5 * 6)
+    counts = [each.get_flop_counts() for each in (ours, theirs)]
+    if inner == "block without a model" and not formulas:
+        counts = [each["Global"] for each in counts]
+    assert counts[0] == counts[1]
+    assert (total.macs, total.flops) == (plain.macs, plain.flops)
+    assert total.macs == MLP_MACS
 
 
 def test_of_a_profile_inside_the_block_one_call_counts():
     model, x = mlp(), torch.rand(2, 4)
     with FlopCounterMode(display=False) as counter:
         report = roofprof.RooflineProfiler(model, repeat=2, ceilings=roofprof.Ceilings()).run(x)
-    assert counter.get_total_flops() == 2 * report.total.macs == 4 * (4 * 5 + 5 * 6)
+    assert counter.get_total_flops() == 2 * report.total.macs == 2 * MLP_MACS
 
 
 def test_a_count_inside_a_module_counts_in_that_module_as_with_torch():
-    model, x = Counting(), torch.rand(2, 4)
-    theirs, ours = pair(model, x, backward=False)
-    assert ours.get_flop_counts() == theirs.get_flop_counts()
-    assert set(ours.get_flop_counts()) == {"Global", "Counting", "Counting.part", "Counting.part.0", "Counting.part.1"}
+    model = Calls(lambda x: roofprof.count(model.part, x) and x)
+    model.part = mlp()
+    counts = counts_of_both(model, torch.rand(2, 4), backward=False)
+    assert set(counts) == {"Global", "Calls", "Calls.part", "Calls.part.0", "Calls.part.1"}
 
 
 def test_a_profile_that_raises_leaves_the_block_counting():
@@ -324,46 +248,32 @@ def test_a_profile_that_raises_leaves_the_block_counting():
         model(x)
         raise KeyError
 
-    with torchs.FlopCounterMode(display=False) as theirs:
-        model(x)
-        model(x)
     with FlopCounterMode(display=False) as ours:
         with pytest.raises(KeyError):
             roofprof.count(fails, x)
         model(x)
-    assert ours.get_total_flops() == theirs.get_total_flops()
-    assert roofprof.count(model, x).total.macs == 2 * (4 * 5 + 5 * 6)
+    assert ours.get_total_flops() == 2 * 2 * MLP_MACS
+    assert roofprof.count(model, x).total.macs == MLP_MACS
 
 
 @pytest.mark.parametrize("mode", [torchs.FlopCounterMode, FlopCounterMode])
-def test_blocks_in_blocks_see_modules_that_are_new(mode):
-    model, x = mlp(), torch.rand(2, 4)
+def test_blocks_in_blocks_see_modules_that_are_new_and_other_threads_have_their_own(mode):
+    model, x, macs_of_new, seen = mlp(), torch.rand(2, 4), 2 * 4 * 3, []
+
+    def elsewhere():
+        seen.append(roofprof.count(model, x).total.macs)
+        seen.append(counted(mode, model, x, backward=False).get_total_flops())
+
     with mode(display=False) as outer:
         model(x)
         with mode(display=False) as inner:
             model(x)
             nn.Linear(4, 3)(x)
-        nn.Linear(4, 3)(x)
-    macs, macs_of_new = 2 * (4 * 5 + 5 * 6), 2 * 4 * 3
-    assert inner.get_total_flops() == 2 * (macs + macs_of_new)
-    assert outer.get_total_flops() == 4 * (macs + macs_of_new)
-    assert sum(outer.get_flop_counts()["Linear"].values()) == 4 * macs_of_new
-
-
-@pytest.mark.parametrize("mode", [torchs.FlopCounterMode, FlopCounterMode])
-def test_another_threads_counts_are_its_own(mode):
-    model, x, seen = mlp(), torch.rand(2, 4), []
-
-    def work():
-        seen.append(roofprof.count(model, x).total.macs)
-        with mode(display=False) as counter:
-            model(x)
-        seen.append(counter.get_total_flops())
-
-    with mode(display=False) as outer:
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
-        model(x)
-    macs = 2 * (4 * 5 + 5 * 6)
-    assert [*seen, outer.get_total_flops()] == [macs, 2 * macs, 2 * macs]
+        nn.Linear(4, 3)(x)
+    assert seen == [MLP_MACS, 2 * MLP_MACS]
+    assert inner.get_total_flops() == 2 * (MLP_MACS + macs_of_new)
+    assert outer.get_total_flops() == 4 * (MLP_MACS + macs_of_new)
+    assert sum(outer.get_flop_counts()["Linear"].values()) == 4 * macs_of_new

@@ -114,15 +114,9 @@ def test_models_equal_the_original_but_for_additions_and_relu6(tool, name, origi
 
 
 @pytest.mark.parametrize("tool", ["thop"])  # fvcore's are held by module and operator
-@pytest.mark.parametrize("name", ["resnet50", "vgg16", "mobilenet_v2"])
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
 @pytest.mark.usefixtures("uninitialised")
 def test_models_equal_the_original(tool, name, original):
     _, ours, ask, _ = TOOLS[tool]
     model, x = getattr(torchvision.models, name)().eval(), torch.rand(1, 3, 224, 224)
     assert ask(ours, model, x) == ask(original, model, x)
-
-
-def test_elements_are_those_of_the_outputs():
-    """The truth that other tests use."""
-    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 81, 5))
-    assert elements_after(model, torch.rand(2, 3, 9, 9), {nn.ReLU, nn.Linear}) == 2 * (8 * 81 + 5)

@@ -6,8 +6,10 @@ import pytest
 import torch
 import torchvision
 from models import LeNet
+from replaced_layers import Calls
 from replacements import nothing_left_on
 from torch import nn
+from torch.nn.utils import prune
 
 from roofprof.compat import torchinfo as ours
 
@@ -27,9 +29,8 @@ def quiet(model, **options):
     return ours.summary(model, verbose=0, **options)
 
 
-class Mlp(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(8, 6), nn.BatchNorm1d(6), nn.PReLU(), nn.Linear(6, 3, bias=False))
+def mlp():
+    return nn.Sequential(nn.Linear(8, 6), nn.BatchNorm1d(6), nn.PReLU(), nn.Linear(6, 3, bias=False))
 
 
 class Repeats(nn.Module):
@@ -50,51 +51,39 @@ class Repeats(nn.Module):
 
 MODELS = {
     "lenet": (LeNet, (2, 1, 32, 32)),
-    "mlp": (Mlp, (5, 8)),
+    "mlp": (mlp, (5, 8)),
     "repeats": (Repeats, (3, 4)),
-    "resnet18": (torchvision.models.resnet18, (2, 3, 64, 64)),
     "mobilenet_v2": (torchvision.models.mobilenet_v2, (2, 3, 64, 64)),
     "lstm": (lambda: nn.LSTM(4, 5, 2, bidirectional=True), (7, 2, 4)),
+    "a batch dimension put in": (LeNet, (1, 32, 32)),
 }
 SUMS = ("total_params", "trainable_params", "total_mult_adds", "total_output_bytes", "total_param_bytes", "input_size")
-
-
-def test_settings_are_the_originals(original):
-    for name in ("ColumnSettings", "Mode", "RowSettings", "Units", "Verbosity"):
-        members = {key: each.value for key, each in getattr(original, name).__members__.items()}
-        assert {key: each.value for key, each in getattr(ours, name).__members__.items()} == members
+LINE = ("class_name", "depth", "input_size", "output_size", "num_params", "trainable", "is_recursive", "executed")
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_equal_the_original(name, original):
     build, size = MODELS[name]
-    model = build()
-    mine, theirs = quiet(model, input_size=size), original.summary(model, input_size=size, verbose=0)
+    model, options = build(), {"input_size": size, "verbose": 0}
+    if name == "a batch dimension put in":
+        options["batch_dim"] = 0
+    mine, theirs = (summary(model, **options) for summary in (ours.summary, original.summary))
     # The bytes of a parameter that a container holds itself are left out by the original.
     sums = [each for each in SUMS if (name, each) != ("repeats", "total_param_bytes")]
     assert {each: getattr(mine, each) for each in sums} == {each: getattr(theirs, each) for each in sums}
-    line = ("class_name", "depth", "input_size", "output_size", "num_params", "trainable", "is_recursive", "executed")
-    assert [[getattr(each, what) for what in line] for each in mine.summary_list] == [
-        [getattr(each, what) for what in line] for each in theirs.summary_list
-    ]
+    lines = [[[getattr(each, what) for what in LINE] for each in found.summary_list] for found in (mine, theirs)]
+    assert lines[0] == lines[1]
 
 
-def test_a_batch_dimension_is_put_in_as_the_original_does(original):
-    options = {"input_size": (1, 32, 32), "batch_dim": 0}
-    mine, theirs = quiet(LeNet(), **options), original.summary(LeNet(), verbose=0, **options)
-    sizes = ("input_size", "output_size", "output_bytes")
-    assert [[getattr(each, what) for what in sizes] for each in mine.summary_list] == [
-        [getattr(each, what) for what in sizes] for each in theirs.summary_list
-    ]
-
-
-def test_pruned_weights_equal_the_original(original):
-    from torch.nn.utils import prune
-
-    model = Mlp()
+def test_settings_and_pruned_weights_are_the_originals(original):
+    for name in ("ColumnSettings", "Mode", "RowSettings", "Units", "Verbosity"):
+        mine, theirs = (
+            {key: each.value for key, each in getattr(module, name).__members__.items()} for module in (ours, original)
+        )
+        assert mine == theirs
+    model = mlp()
     prune.random_unstructured(model[0], "weight", amount=0.5)
-    mine, theirs = quiet(model), original.summary(model, verbose=0)
-    assert mine.total_params == theirs.total_params == 24 + 6 + 12 + 1 + 18
+    assert quiet(model).total_params == original.summary(model, verbose=0).total_params == 24 + 6 + 12 + 1 + 18
 
 
 @pytest.mark.parametrize(
@@ -118,78 +107,64 @@ def test_what_makes_no_sense_is_refused_as_by_the_original(original, options, er
 
 # ---- closed forms, where the original is wrong
 
+PACKED = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
+WORK = {
+    "linear on three dimensions": (nn.Linear(4, 5), {"input_size": (2, 3, 4)}, 2 * 3 * 4 * 5 + 2 * 3 * 5),
+    "an embedding multiplies nothing": (nn.Embedding(50, 4), {"input_data": torch.zeros(2, 3, dtype=torch.long)}, 0),
+    "a transformer layer": (  # products, attention, norms
+        nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, bias=False),
+        {"input_size": (2, 5, 8)},
+        10 * (4 * 8 * 8 + 2 * 8 * 16) + 2 * (2 * 5 * 5 * 8) + 2 * 2 * 8,
+    ),
+    "recurrent cells": (nn.LSTMCell(3, 5), {"input_size": (2, 3)}, 2 * (4 * 5 * (3 + 5) + 2 * 4 * 5)),
+    "packed sequences": (nn.LSTM(3, 4), {"input_data": [PACKED]}, 7 * (4 * 4 * (3 + 4) + 2 * 4 * 4)),
+    "meta": (nn.Conv2d(3, 4, 3, bias=False), {"input_size": (1, 3, 9, 9), "device": "meta"}, 4 * 49 * 27),
+}
 
-def test_a_linear_layer_on_three_dimensions():
-    statistics = quiet(nn.Linear(4, 5), input_size=(2, 3, 4))
-    assert statistics.total_mult_adds == 2 * 3 * 4 * 5 + 2 * 3 * 5  # the original: 2 x 25
 
-
-def test_an_embedding_multiplies_nothing():
-    assert quiet(nn.Embedding(50, 4), input_data=torch.zeros(2, 3, dtype=torch.long)).total_mult_adds == 0
-
-
-def test_a_transformer_layer():
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, bias=False)
-    statistics = quiet(layer, input_size=(2, 5, 8))
-    products = 10 * (4 * 8 * 8 + 2 * 8 * 16) + 2 * (2 * 5 * 5 * 8)
-    norms = 2 * 2 * 8
-    assert statistics.total_mult_adds == products + norms
+@pytest.mark.parametrize("work", WORK)
+def test_mult_adds_are_the_closed_form(work):
+    model, options, mult_adds = WORK[work]
+    assert quiet(model, **options).total_mult_adds == mult_adds
     assert torch.backends.mha.get_fastpath_enabled()
 
 
-def test_recurrent_cells_and_packed_sequences():
-    assert quiet(nn.LSTMCell(3, 5), input_size=(2, 3)).total_mult_adds == 2 * (4 * 5 * (3 + 5) + 2 * 4 * 5)
-    packed = nn.utils.rnn.pack_sequence([torch.rand(5, 3), torch.rand(2, 3)])
-    assert quiet(nn.LSTM(3, 4), input_data=[packed]).total_mult_adds == 7 * (4 * 4 * (3 + 4) + 2 * 4 * 4)
-
-
-def test_tied_parameters_count_once():
+def test_tied_parameters_count_once_and_lazy_ones_as_they_became():
     model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
     model[1].weight = model[0].weight
     assert quiet(model, input_size=(1, 4)).total_params == 16
+    model = nn.Sequential(nn.LazyLinear(5), nn.LazyBatchNorm1d())
+    assert quiet(model, input_size=(3, 4)).total_params == 25 + 10
+    assert model[0].weight.shape == (5, 4)
 
 
 def test_calls_of_one_layer_on_several_sizes_share_all_of_its_work():
-    class Two(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(4, 5, bias=False)
-
-        def forward(self, x):
-            return self.layer(x), self.layer(x[:1])
-
-    _, first, second = quiet(Two(), input_size=(3, 4)).summary_list
+    model = Calls(lambda x: (model.layer(x), model.layer(x[:1])))
+    model.layer = nn.Linear(4, 5, bias=False)
+    _, first, second = quiet(model, input_size=(3, 4)).summary_list
     assert (first.macs, second.macs) == (60, 20) and second.is_recursive
 
 
-# ---- inputs and outputs that the original refuses
+# ---- inputs and models that the original refuses
 
 
 def test_numpy_arrays_and_several_inputs():
-    class Adds(nn.Module):
-        def forward(self, x, y):
-            return torch.as_tensor(x) @ y
-
-    statistics = quiet(Adds(), input_data=(torch.rand(2, 3).numpy(), torch.rand(3, 4)))
-    assert statistics.total_mult_adds == 24 and statistics.total_input == 4 * 18
-    assert quiet(Adds(), input_size=[(2, 3), (3, 4)]).total_mult_adds == 24
-    assert quiet(Adds(), input_size=[(2, 3), (3, 4)], dtypes=[torch.double] * 2).total_input == 8 * 18
+    model = Calls(lambda x, y: torch.as_tensor(x) @ y)
+    for options, input_bytes in (
+        ({"input_data": (torch.rand(2, 3).numpy(), torch.rand(3, 4))}, 4 * 18),
+        ({"input_size": [(2, 3), (3, 4)]}, 4 * 18),
+        ({"input_size": [(2, 3), (3, 4)], "dtypes": [torch.double] * 2}, 8 * 18),
+    ):
+        statistics = quiet(model, **options)
+        assert (statistics.total_mult_adds, statistics.total_input) == (24, input_bytes)
 
 
 @pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(1, 3, 32, 32))])
 def test_torchscript_counts_what_its_module_does(convert):
-    model = torchvision.models.resnet18().eval()
-    script = quiet(convert(model), input_size=(1, 3, 32, 32))
+    script = quiet(convert(torchvision.models.resnet18().eval()), input_size=(1, 3, 32, 32))
     lines = {line.var_name: line for line in script.summary_list if line.depth == 1}
     assert lines["conv1"].macs == 16 * 16 * 64 * 3 * 49
     assert script.total_params == 11_689_512
-
-
-def test_the_meta_device():
-    statistics = quiet(torchvision.models.resnet18(), input_size=(1, 3, 224, 224), device="meta")
-    assert (
-        statistics.total_mult_adds == quiet(torchvision.models.resnet18(), input_size=(1, 3, 224, 224)).total_mult_adds
-    )
 
 
 def test_a_compiled_models_layers_have_their_own_work():
@@ -197,15 +172,6 @@ def test_a_compiled_models_layers_have_their_own_work():
     statistics = quiet(model, input_size=(3, 4))
     assert statistics.total_mult_adds == 3 * 20 + 3 * 5
     assert [line.macs for line in statistics.summary_list if line.class_name == "Linear"] == [75]
-
-
-def test_a_lazy_model_has_its_sizes_afterwards():
-    model = nn.Sequential(nn.LazyLinear(5), nn.LazyBatchNorm1d())
-    statistics = quiet(model, input_size=(3, 4))
-    assert statistics.total_params == 25 + 10 and model[0].weight.shape == (5, 4)
-
-
-# ---- nothing is left behind
 
 
 @pytest.mark.parametrize("options", [{"mode": "train"}, {"device": "meta"}])
@@ -218,8 +184,9 @@ def test_the_model_is_as_it_was(options):
 
 def test_a_cached_call_is_used_until_it_is_forgotten():
     ours.clear_cached_forward_pass()
-    first = quiet(nn.Linear(4, 5), input_size=(3, 4), cache_forward_pass=True)
-    again = quiet(nn.Linear(4, 9), input_size=(3, 4), cache_forward_pass=True)
-    assert again.total_mult_adds == first.total_mult_adds
+    first, again = (
+        quiet(nn.Linear(4, width), input_size=(3, 4), cache_forward_pass=True).total_mult_adds for width in (5, 9)
+    )
+    assert again == first
     ours.clear_cached_forward_pass()
     assert quiet(nn.Linear(4, 9), input_size=(3, 4), cache_forward_pass=True).total_mult_adds == 3 * 45

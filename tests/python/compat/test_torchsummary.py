@@ -6,6 +6,7 @@ import pytest
 import torch
 import torchvision
 from models import LeNet
+from replaced_layers import Calls
 from torch import nn
 
 from roofprof.compat.torchsummary import summary_string
@@ -58,62 +59,41 @@ def test_models_have_the_figures_of_the_original(name, batch_size, original, cap
 
 
 def test_all_parameters_count():
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(3))
-            self.lstm = nn.LSTM(3, 5, batch_first=True)
-            self.attention = nn.MultiheadAttention(5, 1, batch_first=True)
-
-        def forward(self, x):
-            x, _ = self.lstm(x * self.scale)
-            return self.attention(x, x, x)
-
-    layers, rest = lines(Model(), (7, 3))
+    model = Calls(lambda x: model.attention(*3 * [model.lstm(x * model.one)[0]]))
+    model.lstm = nn.LSTM(3, 5, batch_first=True)
+    model.attention = nn.MultiheadAttention(5, 1, batch_first=True)
+    layers, rest = lines(model, (7, 3))
     lstm, attention = 4 * 5 * (3 + 5 + 2), 4 * 5 * 5 + 4 * 5
     assert [layer[-1] for layer in layers] == [str(lstm), str(attention)]
-    assert rest["Total params"] == rest["Trainable params"] == str(3 + lstm + attention)
+    assert rest["Total params"] == rest["Trainable params"] == str(1 + lstm + attention)
     # (2 + 2) results: sequences and states, sequences and weights
     assert rest["Forward/backward pass size (MB)"] == f"{2 * 4 * (35 + 5 + 5 + 35 + 49) / 1024**2:.2f}"
 
 
-def test_a_layer_that_is_called_twice_has_its_parameters_once():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-
-        def forward(self, x):
-            return self.layer(self.layer(x))
-
-    layers, rest = lines(Twice(), (4,))
+def test_a_layer_that_is_called_twice_has_its_parameters_once_and_a_model_of_one_layer_a_line():
+    model = Calls(lambda x: model.layer(model.layer(x)))
+    model.one, model.layer = None, nn.Linear(4, 4)
+    layers, rest = lines(model, (4,))
     assert layers == [["Linear-1", "[-1,", "4]", "20"], ["Linear-2", "[-1,", "4]", "20"]]
     assert rest["Total params"] == "20"
-
-
-def test_several_inputs_and_dtypes_add_up():
-    class Adds(nn.Module):
-        def forward(self, x, y):
-            return x + y
-
-    mebi = 1024**2 // 4
-    _, rest = lines(Adds(), [(mebi,), (mebi,)])
-    # Twice the one output beside both inputs.
-    assert rest["Input size (MB)"] == "2.00" and rest["Estimated Total Size (MB)"] == "4.00"
-    _, rest = lines(Adds(), [(mebi,), (mebi,)], dtypes=[torch.half, torch.half])
-    assert rest["Input size (MB)"] == "1.00"
-    _, rest = lines(Adds(), [(mebi,), (mebi,)], batch_size=3)
-    assert rest["Input size (MB)"] == "6.00"
-
-
-def test_a_model_that_is_one_layer_has_a_line():
     layers, rest = lines(nn.Linear(4, 5), (4,))
     assert layers == [["Linear-1", "[-1,", "5]", "25"]] and rest["Total params"] == "25"
 
 
+@pytest.mark.parametrize(
+    ("options", "mebibytes"),
+    [({}, "2.00"), ({"dtypes": [torch.half, torch.half]}, "1.00"), ({"batch_size": 3}, "6.00")],
+)
+def test_several_inputs_and_dtypes_add_up(options, mebibytes):
+    mebi = 1024**2 // 4
+    _, rest = lines(Calls(lambda x, y: x + y), [(mebi,), (mebi,)], **options)
+    assert rest["Input size (MB)"] == mebibytes
+    if not options:  # twice the one output beside both inputs
+        assert rest["Estimated Total Size (MB)"] == "4.00"
+
+
 @pytest.mark.parametrize("convert", [torch.jit.script, lambda model: torch.jit.trace(model, torch.rand(2, 1, 32, 32))])
 def test_torchscript_has_its_modules_lines(convert):
-    script = lines(convert(LeNet().eval()), (1, 32, 32))
-    plain = lines(LeNet().eval(), (1, 32, 32))
+    script, plain = (lines(model, (1, 32, 32)) for model in (convert(LeNet().eval()), LeNet().eval()))
     assert sorted(layer[-1] for layer in script[0]) == sorted(layer[-1] for layer in plain[0])
     assert script[1]["Total params"] == plain[1]["Total params"]

@@ -15,7 +15,6 @@ import roofprof
 from roofprof import Report
 from roofprof.budget import Budget
 from roofprof.budget.lines import read
-from roofprof.budget.quantities import parsed
 from roofprof.cli import main
 
 
@@ -81,12 +80,10 @@ def test_a_tree_that_json_cannot_nest(report, tmp_path, monkeypatch, capsys):
         (f"total = {'[' * 500}{']' * 500}", "nested more than"),
         (f"total = {'{a = ' * 500}1{'}' * 500}", "nested more than"),
         (f"{'.'.join(['a'] * 50_000)} = 1", "more than 20 parts"),
-        (f"[{'.'.join(['a'] * 50_000)}]", "more than 20 parts"),
         (f"total = {{{'.'.join(['a'] * 50_000)} = 1}}", "more than 20 parts"),
         (f"[total]\nflops = {'1' * 20_000}", "more digits"),
         (f"[total]\nflops = '<= {'1' * 20_000} y'", "no unit"),
         (f"[total]\nflops = '<= {'1' * 20_000}'", "beyond every number"),
-        (f"[total]\nflops = '<= {'1' * 20_000} base'", "beyond every number"),
         (f"[total]\nflops = '<= 1{' ' * 20_000}x y'", "no unit"),
         (f"[total]\nflops = '{' ' * 20_000}'", "is no limit"),
     ],
@@ -141,9 +138,3 @@ flops = 1.5"""
         ("modules", "q#.z"): 13,
         ("modules", "q#.z", "flops"): 14,
     }
-
-
-def test_amounts_of_many_digits():
-    flops = roofprof.fields.of("row")["flops"]
-    assert parsed(f"{'0' * 20_000}1.5 G", flops) == 1.5e9
-    assert parsed("1_000", flops) == 1000

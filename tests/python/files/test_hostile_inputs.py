@@ -46,7 +46,7 @@ def _refused(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("command", READERS)
-@pytest.mark.parametrize("filler", [b" ", b"\n", b"0", b'"', b'"ab",'])
+@pytest.mark.parametrize("filler", [b" ", b"\n", b'"ab",'])
 def test_what_gzip_packed_has_a_limit(command, filler, refused, monkeypatch):
     monkeypatch.setattr(files, "ALWAYS_UNPACKED", 2**20)
     said = refused(command, gzip.compress(READERS[command].encode() + filler * 2**23))
@@ -73,7 +73,7 @@ def test_damaged_gzip_is_said(command, refused):
         assert "cut off or damaged" in refused(command, packed[:place])
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1", "nan", "1" + "0" * 5000, "", "1e", "\0"])
+@pytest.mark.parametrize("number", ["1e400", "-1", "nan", "1" + "0" * 5000, "", "\0"])
 @pytest.mark.parametrize("column", [0, 4])
 def test_numbers_of_a_table(number, column, refused):
     row = ["64", "64", "64", "bf16", "0.001"]
@@ -113,17 +113,17 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 
 
 @pytest.mark.parametrize(
-    ("statements", "reason"),
+    "table",
     [
-        ([f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {ENDLESS} SELECT i AS start, i AS end FROM n"], "without the"),
-        (["CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT zeroblob(1000000000) AS start, 2 AS end"], "without the"),
-        (["CREATE VIRTUAL TABLE CUPTI_ACTIVITY_KIND_KERNEL USING fts5(start, end)"], "without the"),
+        f"VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {ENDLESS} SELECT i AS start, i AS end FROM n",
+        "VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT zeroblob(1000000000) AS start, 2 AS end",
+        "VIRTUAL TABLE CUPTI_ACTIVITY_KIND_KERNEL USING fts5(start, end)",
     ],
     ids=["endless view", "large view", "virtual"],
 )
-def test_tables_alone_are_read(statements, reason, refused):
-    database("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", *statements)
-    assert reason in refused("import FILE", name="n.sqlite")
+def test_tables_alone_are_read(table, refused):
+    database("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", f"CREATE {table}")
+    assert "without the" in refused("import FILE", name="n.sqlite")
 
 
 def test_what_a_table_computes_is_not_read(tmp_path, monkeypatch):
@@ -138,29 +138,17 @@ def test_what_a_table_computes_is_not_read(tmp_path, monkeypatch):
     assert roofprof.from_trace("n.sqlite").total.time == pytest.approx(1.5e-6)
 
 
-@pytest.mark.parametrize("value", ["'x'", "NULL", "x'ff'", "1.5", "9e999"])
-@pytest.mark.parametrize("column", ["start", "end", "demangledName", "correlationId"])
-def test_cells_of_other_types(value, column, refused):
-    database(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {column} = {value}")
-    if value == "NULL" and column not in {"start", "end"}:
-        assert roofprof.from_trace("n.sqlite").total.time == pytest.approx(1e-6)
-    else:
-        assert f"CUPTI_ACTIVITY_KIND_KERNEL.{column} holds " in refused("import FILE", name="n.sqlite")
-
-
-@pytest.mark.parametrize("value", ["7", "NULL", "x'ff'"])
-def test_texts_of_other_types(value, refused):
-    database(f"UPDATE StringIds SET value = {value}")
-    assert "StringIds.value holds " in refused("import FILE", name="n.sqlite")
-
-
-@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1])
-def test_largest_numbers(number, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for column in ("start", "end", "deviceId", "streamId", "correlationId"):
-        database(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {column} = {number}")
-        assert main(["import", "n.sqlite"]) in {0, 2}
-        assert "fault of roofprof" not in capsys.readouterr().err
+@pytest.mark.parametrize("value", ["'x'", "NULL", "x'ff'", "1.5"])
+def test_cells_of_other_types(value, refused):
+    for column in ("start", "end", "demangledName", "correlationId"):
+        database(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {column} = {value}")
+        if value == "NULL" and column not in {"start", "end"}:
+            assert roofprof.from_trace("n.sqlite").total.time == pytest.approx(1e-6)
+        else:
+            assert f"CUPTI_ACTIVITY_KIND_KERNEL.{column} holds " in refused("import FILE", name="n.sqlite")
+    if value != "'x'":
+        database(f"UPDATE StringIds SET value = {value}")
+        assert "StringIds.value holds " in refused("import FILE", name="n.sqlite")
 
 
 def test_nothing_is_made_beside_a_database(refused, capsys):
@@ -179,35 +167,13 @@ def test_nothing_is_made_beside_a_database(refused, capsys):
     writer.close()
 
 
-def test_a_page_that_leads_to_itself_ends(refused):
-    """A damaged tree that names one page hundreds of times has more rows than the file can hold."""
-    database("CREATE TABLE NVTX_EVENTS (start, end, text)")
-    made = sqlite3.connect("n.sqlite")
-    made.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, 'text of a range')", [(i, i + 1) for i in range(2_000)])
-    made.commit()
-    (root,) = made.execute("SELECT rootpage FROM sqlite_master WHERE name = 'NVTX_EVENTS'").fetchone()
-    made.close()
-    content = bytearray(Path("n.sqlite").read_bytes())
-    page = content[4096 * (root - 1) : 4096 * root]
-    assert page[0] == 5  # an inner page of a table
-    cells = [int.from_bytes(page[at : at + 2], "big") for at in range(12, 12 + 2 * int.from_bytes(page[3:5], "big"), 2)]
-    full = max((page[cell : cell + 4] for cell in cells), key=lambda number: int.from_bytes(number, "big"))
-    many = b"\5\0\0\1\x90\2\0\0" + page[8:12]  # 400 cells that all name one page
-    many += b"".join((1024 + 7 * cell).to_bytes(2, "big") for cell in range(400))
-    content[4096 * (root - 1) : 4096 * root] = (
-        many.ljust(1024, b"\0") + (bytes(full) + b"\x81\x82\3") * 400 + bytes(272)
-    )
-    Path("n.sqlite").write_bytes(content)
-    assert "more rows than a file of its size can hold" in refused("import FILE", name="n.sqlite")
-
-
 def test_damaged_databases(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     database()
     content = Path("n.sqlite").read_bytes()
     numbers = random.Random(7)
     used = [place for place, byte in enumerate(content) if byte]
-    for _ in range(400):
+    for _ in range(150):
         damaged = bytearray(content)
         for _ in range(numbers.choice((1, 1, 3, 20))):
             damaged[numbers.choice(used)] = numbers.randrange(256)

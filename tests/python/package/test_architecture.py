@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 CSRC = ROOT / "csrc"
@@ -43,10 +42,12 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def includes(path: Path) -> list[str]:
     return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
 
 
+@functools.cache
 def resolve(path: Path, include: str) -> Path | None:
     """The file of ours that an include names, if it is one of ours."""
     candidates = (path.parent / include, CSRC / include, CSRC / "include" / include)
@@ -76,15 +77,17 @@ def reached(path: Path) -> set[str]:
     return foreign
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_includes_follow_the_arrows(path):
-    room = room_of(path)
-    assert room in ARROWS, f"{name(path)} is in a room that the design does not have"
-    for include in includes(path):
-        ours = resolve(path, include)
-        if ours:
-            target = room_of(ours)
-            assert target in ARROWS[room] | {room}, f"{name(path)} includes {include}: no arrow from {room} to {target}"
+USED = [(path, resolve(path, include)) for path in SOURCES for include in includes(path)]
+USES = {(room_of(path), room_of(ours)) for path, ours in USED if ours}
+
+
+def test_includes_follow_the_arrows():
+    assert {room_of(path) for path in SOURCES} <= ARROWS.keys(), "a room that the design does not have"
+    wrong = {(room, to) for room, to in USES if to not in ARROWS[room] | {room}}
+    assert not [f"{name(p)} includes {name(ours)}" for p, ours in USED if ours and (room_of(p), room_of(ours)) in wrong]
+    # And no arrow is there that nothing uses, or runs back up.
+    assert not [(room, to) for room, (_, targets) in ROOMS.items() for to in targets if (room, to) not in USES]
+    list(TopologicalSorter(ARROWS).static_order())  # raises CycleError, naming the circle
 
 
 def test_the_files_that_the_pages_for_developers_name_exist():
@@ -94,25 +97,17 @@ def test_the_files_that_the_pages_for_developers_name_exist():
     assert not [path for path in named if not (ROOT / path).is_file()]
 
 
-def test_no_arrow_runs_back_up():
-    list(TopologicalSorter(ARROWS).static_order())  # raises CycleError, naming the circle
-
-
-def test_arrows_that_nothing_uses_are_taken_away():
-    used = {(room_of(path), room_of(ours)) for path in SOURCES for i in includes(path) if (ours := resolve(path, i))}
-    unused = [(room, to) for room, (_, targets) in ROOMS.items() for to in targets if (room, to) not in used]
-    assert not unused
-
-
-@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(p) in STD_ONLY], ids=name)
-def test_these_rooms_need_the_standard_library_only(path):
-    foreign = [header for header in reached(path) if any(kind.search(header) for kind in NOT_STD)]
+def test_what_needs_the_standard_library_only_or_no_torch():
+    reads_reports = (TORCH, CUDA)
+    foreign = {
+        name(path): header
+        for path in SOURCES
+        for kinds in [NOT_STD if room_of(path) in STD_ONLY else reads_reports]
+        if room_of(path) in STD_ONLY | {"report", "python/report"}
+        for header in reached(path)
+        if any(kind.search(header) for kind in kinds)
+    }
     assert not foreign
-
-
-@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(p) in {"report", "python/report"}], ids=name)
-def test_what_reads_reports_needs_no_torch(path):
-    assert not [header for header in reached(path) if TORCH.match(header) or CUDA.search(header)]
 
 
 def test_fmt_is_used_in_report_and_above_only():
@@ -121,23 +116,12 @@ def test_fmt_is_used_in_report_and_above_only():
     assert users == {"csrc/include/roofprof/fmt.h"}  # who prints with fmt asks for it
 
 
-def test_vendor_headers_stay_in_their_folder():
-    allowed = CSRC / "device" / "cupti"
-    users = [
-        name(path)
-        for path in SOURCES
-        if not path.is_relative_to(allowed) and any(CUPTI.search(i) for i in includes(path) if resolve(path, i) is None)
-    ]
-    assert not users
-
-
-def test_pybind_stays_in_python():
-    users = [
-        name(path)
-        for path in SOURCES
-        if not room_of(path).startswith("python") and any(map(PYTHON.match, includes(path)))
-    ]
-    assert not users
+def test_headers_of_others_stay_in_their_folders():
+    """CUPTI's in its room, pybind's in Python's; the costly one, 18 CPU seconds each, is included twice at most."""
+    foreign = {(path, i) for path in SOURCES for i in includes(path) if resolve(path, i) is None}
+    assert {room_of(path) for path, header in foreign if CUPTI.search(header)} == {"device/cupti"}
+    assert {room_of(path) for path, header in foreign if PYTHON.match(header)} == {"python", "python/report"}
+    assert len([path for path, header in foreign if header == "torch/extension.h"]) <= 2
 
 
 def test_profiles_are_made_by_the_join_alone():
@@ -153,12 +137,6 @@ def test_profiles_are_made_by_the_join_alone():
     }
     users = {room_of(path) for path in SOURCES if "join/join.h" in includes(path)}
     assert users == {"join", "run", "kineto/importer"}
-
-
-def test_the_costly_header_is_included_twice_at_most():
-    # 18 CPU seconds each.
-    users = [name(path) for path in SOURCES if "torch/extension.h" in includes(path)]
-    assert len(users) <= 2, users
 
 
 # ---- the Python package
@@ -212,43 +190,27 @@ PYTHON_USES = {
 }
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_python_imports_follow_the_arrows(module):
-    room = python_room(module)
-    targets = {python_room(used) for used in PYTHON_USES[module]} - {room} - FREE
-    allowed = PYTHON_ARROWS.get(room, set())
-    assert targets <= allowed, f"no arrow from {room} to {', '.join(targets - allowed)}"
+USED_ROOMS = {(python_room(module), python_room(to)) for module, targets in PYTHON_USES.items() for to in targets}
 
 
-def test_no_python_arrow_runs_back_up():
+def test_python_imports_follow_the_arrows():
+    """None is there that nothing uses, or runs back up."""
+    wrong = {(a, b) for a, b in USED_ROOMS if a != b and b not in PYTHON_ARROWS.get(a, set()) | FREE}
+    assert not wrong
+    assert not [(room, to) for room, targets in PYTHON_ARROWS.items() for to in targets if (room, to) not in USED_ROOMS]
     list(TopologicalSorter(PYTHON_ARROWS).static_order())  # raises CycleError, naming the circle
 
 
-def test_python_arrows_that_nothing_uses_are_taken_away():
-    used = {(python_room(module), python_room(to)) for module, targets in PYTHON_USES.items() for to in targets}
-    assert not [(room, to) for room, targets in PYTHON_ARROWS.items() for to in targets if (room, to) not in used]
-
-
-def test_python_modules_do_not_import_each_other_in_circles():
+def test_python_modules_and_folders_do_not_import_each_other_in_circles():
     """Not inside functions and not for type checkers alone either: what two modules share is below both."""
     list(TopologicalSorter({module: uses - {module} for module, uses in PYTHON_USES.items()}).static_order())
-
-
-def test_python_folders_do_not_import_each_other_in_circles():
-    folders: dict[str, set[str]] = {}
+    folders: dict[str, set[str]] = {}  # or the module, right below the package; for the package's own file the package
     for module, uses in PYTHON_USES.items():
-        folder = outermost(module)
-        folders.setdefault(folder, set()).update({outermost(used) for used in uses} - {folder})
+        folder, *used = (one.split(".")[:2][-1] for one in (module, *uses))
+        folders.setdefault(folder, set()).update(set(used) - {folder})
     list(TopologicalSorter(folders).static_order())
 
 
-def outermost(module: str) -> str:
-    """The folder, or the module, right below the package; for the package's own file the package."""
-    return module.split(".")[:2][-1]
-
-
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_python_modules_use_public_names_of_each_other(module):
-    used = imports(ast.parse(MODULES[module].read_text())) - KNOWN
-    private = {dotted for dotted in used if re.search(r"\._(?!_)\w+$", dotted)}
-    assert not private
+def test_python_modules_use_public_names_of_each_other():
+    used = {dotted for path in MODULES.values() for dotted in imports(ast.parse(path.read_text()))} - KNOWN
+    assert not [dotted for dotted in used if re.search(r"\._(?!_)\w+$", dotted)]

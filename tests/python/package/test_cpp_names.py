@@ -55,33 +55,24 @@ def test_a_program_of_all_names_compiles(installed, compiler):
     run(compiler, *STRICT, f"-I{installed / 'include'}", PROGRAMS / "names.cpp")
 
 
-EARLIER = """
-#include <roofprof/report.h>
-using namespace roofprof;
-void of(const Report& report, const Figures& figures, const Note& note) {
-%s
+EARLIER = {
+    "static_cast<void>(figures.lower_bound_ns);": "use lower_bound_time_ns",
+    "static_cast<void>(figures.wasted_ns);": "use wasted_time_ns",
+    "static_cast<void>(report.advice());": r"use findings\(\)",
+    "const Advice advice; static_cast<void>(advice);": "use Finding",
+    "const std::string& text = note; static_cast<void>(text);": "use text",
+    "static_cast<void>(report.table({.for_shell = true}));": "use speech = Speech::shell",
+    "static_cast<void>(report.predict({}, {.compiled = true}));": "use mode = LaunchMode::compiled",
 }
-"""
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("static_cast<void>(figures.lower_bound_ns);", "use lower_bound_time_ns"),
-        ("static_cast<void>(figures.wasted_ns);", "use wasted_time_ns"),
-        ("static_cast<void>(report.advice());", r"use findings\(\)"),
-        ("const Advice advice; static_cast<void>(advice);", "use Finding"),
-        ("const std::string& text = note; static_cast<void>(text);", "use text"),
-        ("static_cast<void>(report.table({.for_shell = true}));", "use speech = Speech::shell"),
-        ("static_cast<void>(report.predict({}, {.compiled = true}));", "use mode = LaunchMode::compiled"),
-    ],
-)
-def test_an_earlier_name_says_what_to_use(installed, tmp_path, code, said):
-    source = tmp_path / "earlier.cpp"
-    source.write_text(EARLIER % code)
-    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", f"-I{installed / 'include'}", source]
-    warned = run(*command).stderr
-    assert re.search(rf"warning: .*deprecated: {said}", warned), warned
+def test_an_earlier_name_says_what_to_use(installed, tmp_path):
+    source, head = tmp_path / "earlier.cpp", "#include <roofprof/report.h>\nusing namespace roofprof;\n"
+    given = "void of(const Report& report, const Figures& figures, const Note& note) {"
+    source.write_text(f"{head}{given}\n{chr(10).join(EARLIER)}\n}}\n")
+    warned = run("g++", "-std=c++20", "-fsyntax-only", "-Wall", f"-I{installed / 'include'}", source).stderr
+    for line, said in enumerate(EARLIER.values(), 4):
+        assert re.search(rf"earlier\.cpp:{line}:.* warning: .*deprecated: {said}", warned), warned
 
 
 UNNAMED = """

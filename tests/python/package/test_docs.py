@@ -70,12 +70,9 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
-def test_every_module_in_place_of_a_tool_is_in_the_table_of_imports():
+def test_every_module_in_place_of_a_tool_is_in_the_table_of_imports_and_the_readme_is_short():
     section = (ROOT / "docs/compat.md").read_text().split("## Which import replaces which", 1)[1].split("\n## ", 1)[0]
     listed = re.findall(r"^\| `.*\| `(\w+)` \|$", section, re.MULTILINE)
     files = (ROOT / "python/roofprof/compat").glob("[a-z]*.py")
     assert sorted(listed) == sorted(file.stem for file in files)
-
-
-def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= LONGEST_README

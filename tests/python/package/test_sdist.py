@@ -16,20 +16,11 @@ from cpp_project import ROOT, environment
 from roofprof import _build_info
 
 # What building leaves in the package, none of which may get into an sdist.
-LEFT_BEHIND = [
-    "python/roofprof/_C.cpython-311-x86_64-linux-gnu.so",
-    "python/roofprof/_report.cpython-311-x86_64-linux-gnu.so",
-    "python/roofprof/_report.pyi",
-    "python/roofprof/_build_info.py",
-    "python/roofprof/include/roofprof/report.h",
-    "python/roofprof/lib/libroofprof.so",
-    "python/roofprof/share/cmake/roofprof/roofprofConfig.cmake",
-    "python/roofprof/share/doc/roofprof/index.md",
-    "python/roofprof/__pycache__/report.cpython-311.pyc",
-    "tests/python/__pycache__/conftest.cpython-311.pyc",
-    "build/cmake/CMakeCache.txt",
-    "dist/roofprof-0.0.1.tar.gz",
-]
+IN_THE_PACKAGE = "_C.cpython-311-x86_64-linux-gnu.so _report.pyi _build_info.py include/roofprof/report.h"
+IN_THE_PACKAGE += " lib/libroofprof.so share/doc/roofprof/index.md __pycache__/report.cpython-311.pyc"
+LEFT_BEHIND = [f"python/roofprof/{name}" for name in IN_THE_PACKAGE.split()]
+LEFT_BEHIND += ["tests/python/__pycache__/conftest.cpython-311.pyc", "build/cmake/CMakeCache.txt"]
+LEFT_BEHIND += ["dist/roofprof-0.0.1.tar.gz"]
 NO_TORCH = """
 import importlib.metadata, runpy, sys
 real = importlib.metadata.version
@@ -52,15 +43,13 @@ def tracked():
     return {name for name in names if name and (ROOT / name).is_file()}
 
 
+def called(tree, *command, **variables):
+    env = {**environment(), **variables}
+    return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=False)
+
+
 def setup(tree, *arguments, **variables):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=tree,
-        env={**environment(), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return called(tree, sys.executable, *arguments, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +124,7 @@ def without_network():
 def test_an_sdist_is_configured_without_a_network(sdist, tmp_path):
     settings = {"ROOFPROF_BUILD_DIR": str(tmp_path), "PIP_NO_INDEX": "1"}
     command = [*without_network(), sys.executable, "setup.py", "-q", "build_ext", "--configure-only"]
-    done = subprocess.run(
-        command, cwd=sdist, env={**environment(), **settings}, capture_output=True, text=True, check=False
-    )
+    done = called(sdist, *command, **settings)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "build.ninja").is_file()
 
@@ -151,9 +138,7 @@ def test_a_wheel_is_built_from_an_sdist_without_a_network(sdist, tmp_path):
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), environment()["PATH"]]),
     }
     pip = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-q", "-w", tmp_path, sdist]
-    done = subprocess.run(
-        [*without_network(), *pip], env={**environment(), **settings}, capture_output=True, text=True, check=False
-    )
+    done = called(tmp_path, *without_network(), *pip, **settings)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     version = f"{_build_info.VERSION}+torch{_build_info.TORCH_MINOR}"
@@ -165,14 +150,7 @@ def test_a_wheel_is_built_from_an_sdist_without_a_network(sdist, tmp_path):
         archive.extractall(tmp_path / "site")
     count = "roofprof.count(torch.nn.Linear(3, 4), torch.rand(2, 3)).total.macs"
     program = f"import roofprof, torch; print(roofprof.__file__, {count})"
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = called(tmp_path, sys.executable, "-c", program, PYTHONPATH=str(tmp_path / "site"))
     path, macs = run.stdout.split()
     assert Path(path).is_relative_to(tmp_path / "site")
     assert int(macs) == 2 * 3 * 4

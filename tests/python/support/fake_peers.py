@@ -1,14 +1,7 @@
 """Counting tools that fail in ways of other tools, for tests of `benchmarks/peers.py`. The door "original" is json."""
 
-import functools
 import os
-import random
 import signal
-import sys
-import time
-
-import torch
-from torch.nn import functional as F
 
 
 def _is_original(module):
@@ -36,52 +29,8 @@ def ours_one_more(module, model, args, kwargs):
     return {"params": params_of(model)["params"] + 1}
 
 
-def _original_only(misbehave):
-    """The original does that, and ours counts."""
-
-    @functools.wraps(misbehave)  # so that it is found by that name in another process
-    def count(module, model, args, kwargs):
-        if _is_original(module):
-            misbehave()
-        return params_of(model)
-
-    return count
-
-
-@_original_only
-def crashes():
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-@_original_only
-def hangs():
-    time.sleep(1000)
-
-
-@_original_only
-def eats_memory():
-    bytearray(4 * 2**30)
-
-
-@_original_only
-def exits():
-    sys.exit(3)
-
-
-def careless(module, model, args, kwargs):
-    """Leaves all that can be left."""
-    model.register_forward_hook(lambda *_: None)
-    model.counted = 1
-    model.register_buffer("total", torch.zeros(1))
-    model.eval()
-    model.out.weight.requires_grad = True
-    torch.rand(3)
-    random.random()
-    F.linear = lambda *args: args
-    torch.set_grad_enabled(False)
-    sys.stdout.write("counted\n")
-    try:
-        model(*args, **kwargs)
-    except RuntimeError:
-        return {"params": 0}
+def crashes(module, model, args, kwargs):
+    """The original does."""
+    if _is_original(module):
+        os.kill(os.getpid(), signal.SIGSEGV)
     return params_of(model)
