@@ -30,8 +30,7 @@ fails()
 WAYS = {
     "here": ["./probe.py", "1", "--json", "x"],
     "a link": ["link.py"],
-    "a module": ["-m", "probe", "-m"],
-    "in a package": ["-m", "package.probe"],
+    "in a package": ["-m", "package.probe", "-m"],
 }
 
 
