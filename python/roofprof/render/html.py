@@ -63,13 +63,13 @@ Block: TypeAlias = "_report.Heading | _report.Paragraph | _report.Table"
 _COLOURED = ("slower", "faster", "changed")  # marks of rows and cells that have a colour
 
 
-def shown(blocks: Iterable[Block], *, titled: bool = True) -> Html:
-    """Return blocks in their order, without the title and what is for readers of text; titled: tables have theirs."""
+def shown(blocks: Iterable[Block]) -> Html:
+    """Return blocks in their order, without the title and what is for readers of text."""
     parts: list[str] = []
     for _, group in groupby(blocks, type):
         same = [*group]
         parts.append(_paragraphs([of for of in same if isinstance(of, _report.Paragraph)]))
-        parts += (table(of, titled=titled) for of in same if isinstance(of, _report.Table))
+        parts += (table(of) for of in same if isinstance(of, _report.Table))
         parts += (el("h2", of.text) for of in same if isinstance(of, _report.Heading))
     return joined(*parts, by="\n")
 

@@ -45,37 +45,21 @@ def _completed(tmp_path, capsys):
     return offer
 
 
-def test_commands(completed):
-    assert completed("roofprof", "c") == ["compare", "check", "ceilings", "calibrate", "completion"]
-
-
-def test_options_of_a_command(completed):
-    assert completed("roofprof", "plot", "--k") == ["--kind"]
+def test_what_is_offered(completed):
+    for words, offered in (
+        ("c", ["compare", "check", "ceilings", "calibrate", "completion"]),
+        ("plot --k", ["--kind"]),
+        ("plot --kind ", ["roofline", "time"]),
+        ("show r.json --by ", list(TABLES)),
+        ("check --budget re", ["report.json"]),
+        ("run re", ["report.json"]),
+        ("import t.json --model re", ["report.json"]),
+    ):
+        assert completed("roofprof", *words.split(" ")) == offered
     assert "--margin" in completed("roofprof", "check", "--")
     assert "--margin" not in completed("roofprof", "show", "--")
-
-
-def test_choices_of_an_option(completed):
-    assert completed("roofprof", "plot", "--kind", "") == ["roofline", "time"]
-    assert completed("roofprof", "show", "r.json", "--by", "") == list(TABLES)
     assert "wasted_time" in completed("roofprof", "show", "r.json", "--sort", "wa")
-    for command in ("predict", "import"):
-        assert "RTX4090" in completed("roofprof", command, "r.json", "--device", "RTX4")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", "re"),
-        ("check", "--budget", "re"),
-        ("profile", "re"),
-        ("run", "re"),
-        ("import", "re"),
-        ("import", "t.json", "--model", "re"),
-    ],
-)
-def test_files(completed, words):
-    assert completed("roofprof", *words) == ["report.json"]
+    assert "RTX4090" in completed("roofprof", "predict", "r.json", "--device", "RTX4")
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)

@@ -136,21 +136,16 @@ def test_what_is_read_is_never_written(name, line, option, capsys):
             )
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "first", "second"),
-    [
-        (name, line, *pair)
-        for name, (line, options) in LINES.items()
-        for pair in itertools.combinations(options.split(), 2)
-    ],
-)
-@pytest.mark.parametrize("new", [True, False], ids=["new", "replaced"])
-def test_each_output_has_a_file_of_its_own(name, line, first, second, new, capsys):
-    if not new:
-        Path("x.svg").write_text("of an earlier run")
-    for spelling in ("x.svg", f"../{Path.cwd().name}/x.svg"):
-        said = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
-        assert said == f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
+@pytest.mark.parametrize("name", LINES)
+def test_each_output_has_a_file_of_its_own(name, capsys):
+    line, options = LINES[name]
+    for new in (True, False):
+        if not new:
+            Path("x.svg").write_text("of an earlier run")
+        for first, second in itertools.combinations(options.split(), 2):
+            for spelling in ("x.svg", f"../{Path.cwd().name}/x.svg"):
+                said = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
+                assert said == f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
 
 
 def test_a_name_that_is_made_of_the_inputs_is_no_other(capsys):
@@ -160,21 +155,20 @@ def test_a_name_that_is_made_of_the_inputs_is_no_other(capsys):
         Path(name).rename("r.json")
 
 
-@pytest.mark.parametrize(("name", "options"), [("show", "--json"), ("html", "-o"), ("merge", "-o")])
-def test_what_the_standard_input_comes_from_is_read_too(name, options, capsys, monkeypatch):
+def test_what_the_standard_input_comes_from_is_read_too(capsys, monkeypatch):
     with Path("r.json").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
-        assert "is read by this command" in refused([name, "-", options, "r.json"], capsys)
+        for name, option in (("show", "--json"), ("merge", "-o")):
+            assert "is read by this command" in refused([name, "-", option, "r.json"], capsys)
 
 
-@pytest.mark.parametrize("variable", ["ROOFPROF_CEILINGS", "ROOFPROF_REPLAY_DEVICE"])
-@pytest.mark.parametrize("line", ["profile m.py:model --input 1x3 --json roofs.json", "run --json roofs.json m.py"])
-def test_what_variables_name_is_read_too(variable, line, capsys, monkeypatch):
-    monkeypatch.setenv(variable, os.path.join("..", Path.cwd().name, "roofs.json"))  # noqa: PTH118
-    assert "is read by this command" in refused(line.split(), capsys)
-
-
-def test_roofs_may_be_measured_again_into_the_file_that_a_variable_names(monkeypatch):
+def test_what_variables_name_is_read_too(capsys, monkeypatch):
+    for variable in ("ROOFPROF_CEILINGS", "ROOFPROF_REPLAY_DEVICE"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, os.path.join("..", Path.cwd().name, "roofs.json"))  # noqa: PTH118
+            for line in ("profile m.py:model --input 1x3 --json roofs.json", "run --json roofs.json m.py"):
+                assert "is read by this command" in refused(line.split(), capsys)
+    # Roofs may be measured again into that file.
     monkeypatch.setenv("ROOFPROF_CEILINGS", "roofs.json")
     assert main(["ceilings", "--published", "L4", "--json", "roofs.json"]) == 0
 
@@ -187,21 +181,12 @@ def test_what_is_written_last_time_is_replaced_and_devices_hold_nothing(capsys):
     assert capsys.readouterr().err.count("\n") == 7
 
 
-def test_what_is_not_there_is_said_first(capsys):
-    assert "No such file" in refused(["show", "absent.json", "--json", "absent.json"], capsys)
-
-
-def make_pipe(path):
-    os.mkfifo(path)
-
-
-def make_device(path):
-    path.symlink_to("/dev/zero")
-
-
 def make_socket(path):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
+
+
+MAKERS = (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), make_socket, Path.mkdir)  # pipe, device, ...
 
 
 @pytest.fixture(name="patience")
@@ -222,12 +207,11 @@ SAVED = [("profile", "saved.pt2 --trust --input 1x3"), ("import", "t.json --mode
 READERS = [(name, line) for name, (line, _) in LINES.items() if "." in line]
 
 
-@pytest.mark.parametrize("make", [make_pipe, make_device, make_socket, Path.mkdir])
 @pytest.mark.parametrize(("name", "line"), READERS + SAVED)
-def test_no_command_reads_what_is_no_regular_file(name, line, make, capsys, patience):
+def test_no_command_reads_what_is_no_regular_file(name, line, capsys, patience):
     command = {"trace": ["trace", "-o", "t.folded"]}.get(name, name.split())
     Path("t.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}]}')
-    for read in dict.fromkeys(read_by(line)):
+    for make, read in itertools.product(MAKERS, dict.fromkeys(read_by(line))):
         kept = Path(read).rename("kept")
         make(Path(read))
         assert main([*command, *line.split()]) == 2, read

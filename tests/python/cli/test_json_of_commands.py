@@ -10,7 +10,6 @@ from given_roofs import profiler
 from torch import nn
 
 from roofprof.cli import main, make_parser
-from roofprof.roofs import published_peaks
 
 
 @pytest.fixture(name="report")
@@ -50,7 +49,7 @@ def test_check(report, capsys):
 
 
 @pytest.mark.integration
-def test_plot(report):
+def test_html_and_plot(report):
     assert main(["plot", "r.json", "-o", "r.svg", "--json", "x.json"]) == 0
     found = stored("roofline")
     assert found["before"] is None
@@ -65,6 +64,10 @@ def test_plot(report):
     assert main(["plot", "r.json", "-o", "r.svg", "--before", "r.json", "--json", "x.json"]) == 0
     both = stored("roofline")
     assert both["before"] == both["report"] == found["report"]
+    assert main(["html", "r.json", "--json", "x.json"]) == 0
+    assert set(stored("page")) == {"rooflines", "tables"}
+    shown = Path("r.html").read_text()
+    assert all(str(value) in shown for value in report.environment.values() if "<" not in str(value))
 
 
 def test_trace(report):
@@ -76,29 +79,3 @@ def test_trace(report):
     assert [inside["path"] for inside in model["modules"]] == ["0", "1", "2"]
     assert model["own_time"] == model["time"] - sum(inside["time"] for inside in model["modules"])
     assert all(row["path"] in {"(outside)", "(optimizer)"} for row in outside)
-
-
-@pytest.mark.integration
-def test_html(report):
-    assert main(["html", "r.json", "--json", "x.json"]) == 0
-    found = stored("page")
-    shown = Path("r.html").read_text()
-    assert set(found) == {"rooflines", "tables"}
-    assert all(str(value) in shown for value in report.environment.values() if "<" not in str(value))
-
-
-def test_published_cards(report, capsys):
-    del report
-    assert main(["ceilings", "--published", "--json", "x.json"]) == 0
-    assert stored("cards") == {"cards": published_peaks.names()}
-    assert capsys.readouterr().out.split("\n")[1].startswith(published_peaks.names()[0])
-
-
-def test_it_is_refused_before_there_is_work_to_lose(report, capsys):
-    del report
-    assert main(["plot", "r.json", "--json", "no/x.json"]) == 2
-    assert capsys.readouterr().err == "roofprof: cannot write 'no/x.json': there is no folder 'no'\n"
-    assert not Path("r.svg").exists()
-    assert main(["check", "r.json", "--budget", "b.toml", "--write", "--json", "x.json"]) == 2
-    assert "leave it out with --write" in capsys.readouterr().err
-    assert not Path("b.toml").exists()

@@ -21,32 +21,20 @@ def words_of(line):
 
 def lines_of_docs():
     """What stands in code blocks of pages, indented or fenced, and begins with the command."""
-    found = []
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = page.read_text().replace("\\\n", " ")
         blocks = [*re.findall(r"^```[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
         blocks += re.findall(r"^ {4}.*$", text, re.MULTILINE)
         lines = [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
-        commands = [line for line in lines if re.match(r"roofprof [a-z-]", line)]
-        found += [pytest.param(line, id=f"{page.name}: {line[:60]}") for line in commands]
-    return found
+        yield from (line for line in lines if re.match(r"roofprof [a-z-]", line))
 
 
-def parse(line):
+@pytest.mark.parametrize("line", [*(line for lines in EXAMPLES.values() for line in lines), *lines_of_docs()])
+def test_examples_and_lines_of_the_docs_can_be_typed(line, capsys):
     command, *words = words_of(line)
     assert command == "roofprof"
-    return make_parser().parse_args(words)
-
-
-@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
-def test_examples_can_be_typed(line):
-    assert parse(line).command
-
-
-@pytest.mark.parametrize("line", lines_of_docs())
-def test_lines_of_the_docs_can_be_typed(line, capsys):
     try:
-        assert parse(line).command
+        assert make_parser().parse_args(words).command
     except SystemExit as end:
         assert end.code == 0, capsys.readouterr().err  # --help and --version
 
@@ -65,13 +53,9 @@ def test_each_command_says_what_it_does_with_examples_and_exit_codes(name, monke
     assert max(map(len, prose)) <= 102  # exit codes are wrapped at 100, and indented
 
 
-def test_the_overview_has_every_command():
+def test_the_overview_has_every_command_and_every_option_its_help():
     text = make_parser().format_help()
     assert set(EXAMPLES) == set(COMMANDS)
     assert all(f"\n  {COMMANDS[name].prog}" in text for name in COMMANDS)
-    assert "\n    sweep" not in text  # the old name of predict --sweep
-
-
-def test_options_have_help():
     silent = [(name, action.dest) for name, parser in COMMANDS.items() for action in parser._actions if not action.help]
     assert silent == []

@@ -1,7 +1,6 @@
 """``roofprof run``: programs as they are, and the figures of a window of their steps."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -51,16 +50,12 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
+def script(here):
     """A training program, in a folder that is the current one."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROOFPROF_CEILINGS", "off")
-    path = tmp_path / "train.py"
+    path = here / "train.py"
     path.write_text(TRAIN)
     before = torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]
-    interrupt = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # ignored where the tests run in the background
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     yield path
     signal.signal(signal.SIGINT, interrupt)
     assert (torch.nn.Module.__call__, list(sys.path), sys.argv, sys.modules["__main__"]) == before
@@ -70,16 +65,18 @@ def report(path="train.roofprof.json"):
     return roofprof.Report.from_json(path)
 
 
-FIGURES = ("path", "type", "calls", "params", "macs", "flops", "bytes")
-
-
 def figures(report):
-    return [[getattr(row, name) for name in FIGURES] for row in report.rows if row.path != "(outside)"]
+    names = ("path", "type", "calls", "params", "macs", "flops", "bytes")
+    return [[getattr(row, name) for name in names] for row in report.rows if row.path != "(outside)"]
 
 
-def test_the_window_has_the_figures_of_a_block_around_its_steps(script, tmp_path, capsys):
-    assert main(["run", "--skip", "5", "--steps", "3", str(script)]) == 0
-    assert "arguments []" in capsys.readouterr().out
+# Closed form of the steps 5 to 7: forward, and the backward's two products; the first layer's input has no gradient.
+MACS = ((8 + 5) + (8 + 6) + (8 + 7)) * (16 * 32 * 2 + 32 * 4 * 3)
+
+
+def test_the_window_has_the_figures_of_a_block_around_its_steps(script, here, capsys):
+    assert main(["run", "--skip", "5", "--steps", "3", str(script), "--steps", "10"]) == 0
+    assert "arguments ['--steps', '10']" in capsys.readouterr().out  # the program's own are its own
     block = TRAIN.replace(
         "    for i in range(options.steps):\n        step(i)\n",
         "    import roofprof\n"
@@ -88,24 +85,26 @@ def test_the_window_has_the_figures_of_a_block_around_its_steps(script, tmp_path
         "        for i in range(5, 8):\n            step(i)\n            profiler.step()\n"
         '    profiler.report().to_json("block.json")\n',
     )
-    (tmp_path / "block.py").write_text(block)
+    (here / "block.py").write_text(block)
     subprocess.run([sys.executable, "block.py"], check=True)
     assert figures(report()) == figures(report("block.json"))
     # A step lasts from call to call: outside is the input of step 8, with 3 rows more than that of step 5.
     assert report().row("(outside)").flops - report("block.json").row("(outside)").flops == 3 * 16
     assert report().steps == 3
-    # Closed form: forward, and the backward's two products; the first layer has no gradient of its input.
-    batches = (8 + 5) + (8 + 6) + (8 + 7)
-    assert report().total.macs == batches * (16 * 32 * 2 + 32 * 4 * 3)
+    assert report().total.macs == MACS
 
 
-def test_the_programs_own_arguments_are_its_own(script, capsys):
-    assert main(["run", "--skip", "1", "--steps", "2", "--json", "r.json", str(script), "--steps", "7"]) == 0
-    assert "arguments ['--steps', '7']" in capsys.readouterr().out
-    assert report("r.json").row("").calls == 2
+@pytest.mark.parametrize(
+    ("line", "call"), [("", ""), ("model.compile(backend='eager')\n", "critic(torch.rand(1, 4)); ")]
+)
+def test_a_compiled_model_and_modules_beside_it(script, line, call):
+    text = TRAIN.replace("critic =", f"{line}critic =").replace("loss_of(model(x)", f"{call}loss_of(model(x)")
+    script.write_text(text)
+    assert main(["run", "--skip", "5", "--steps", "3", str(script)]) == 0
+    assert report().total.macs == MACS + (3 * 4 if call else 0)
 
 
-@pytest.mark.parametrize(("steps", "calls"), [(1, 1), (2, 1), (3, 1), (4, 1), (6, 3), (30, 10)])
+@pytest.mark.parametrize(("steps", "calls"), [(1, 1), (4, 1), (6, 3), (30, 10)])
 def test_without_a_wish_there_is_a_report_of_any_number_of_steps(script, steps, calls, capsys):
     assert main(["run", str(script), "--steps", str(steps)]) == 0
     assert report().row("").calls == calls
@@ -116,7 +115,6 @@ def test_without_a_wish_there_is_a_report_of_any_number_of_steps(script, steps, 
     ("action", "code", "printed"),
     [
         ("raise KeyError('mine')", 1, "KeyError: 'mine'"),
-        ("sys.exit(7)", 7, ""),
         ("sys.exit('no data')", 1, "no data"),
         ("sys.exit()", 0, ""),
         ("os.kill(os.getpid(), signal.SIGINT)", 130, "KeyboardInterrupt"),
@@ -131,31 +129,13 @@ def test_a_program_that_ends_early_has_its_exit_code_and_a_report(script, action
     assert report().partial == (code != 0)
 
 
-def test_files_are_where_the_command_was_given(script, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    assert (
-        main(["run", "--skip", "1", "--steps", "4", "--csv", "rows.csv", "train.py", "--at-4", "os.chdir('elsewhere')"])
-        == 0
-    )
-    os.chdir(tmp_path)
+def test_files_are_where_the_command_was_given(script, here):
+    (here / "elsewhere").mkdir()
+    assert main(["run", "--csv", "rows.csv", "train.py", "--at-4", "os.chdir('elsewhere')"]) == 0
+    os.chdir(here)
     assert report().steps
-    assert (tmp_path / "rows.csv").is_file()
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_modules_beside_the_trained_one_have_rows(script):
-    beside = TRAIN.replace("loss_of(model(x)", "critic(torch.rand(1, 4)); loss_of(model(x)")
-    script.write_text(beside)
-    assert main(["run", "--skip", "2", "--steps", "4", "train.py"]) == 0
-    assert report().row("model").calls == report().row("critic").calls == 4
-    assert report().row("critic").macs == 4 * 4
-
-
-def test_modules_beside_the_profiled_one_are_named(script, capsys):
-    script.write_text(TWO)
-    assert main(["run", "--skip", "1", "--steps", "4", "train.py"]) == 0
-    said = capsys.readouterr().err
-    assert re.search(r"\w+ \(\d+\) ran too: their work is in \(outside\), or not counted if", said)
+    assert (here / "rows.csv").is_file()
+    assert not list((here / "elsewhere").iterdir())
 
 
 def test_stop_ends_the_program(script, capsys):
@@ -165,9 +145,6 @@ def test_stop_ends_the_program(script, capsys):
 
 
 TWO = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -188,32 +165,28 @@ for _ in range(5):
         ([], 8 * 4000 * 1000),  # most of the time
         (["--model", "small"], 8 * 2),
         (["--model", "large.inner"], 8 * 4000 * 1000),
-        (["--model", "Net"], 8 * 4000 * 1000),
         (["--model", "Net[0]"], 8 * 2),
-        (["--model", "Net[1]"], 8 * 4000 * 1000),
     ],
 )
-def test_which_module_is_profiled(script, wish, macs, capsys):
-    script.write_text(TWO)
-    assert main(["run", *wish, "--skip", "3", "--steps", "1", str(script)]) == 0
-    model = next(row for row in report().rows if row.path == "")
-    assert model.macs == macs
+def test_which_module_is_profiled(run, wish, macs):
+    report, said = run(TWO, *wish, "--skip", "3", "--steps", "1")
+    assert report.row("").macs == macs
     if not wish:
-        assert "Net (5) ran too" in capsys.readouterr().err
+        assert "Net (5) ran too: their work is in (outside), or not counted if" in said.err
 
 
-def test_a_module_is_run_by_its_name(script, tmp_path):
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").write_text("")
-    (tmp_path / "package" / "fit.py").write_text(TRAIN)
+def test_a_module_is_run_by_its_name(here, capsys):
+    (here / "package").mkdir()
+    (here / "package" / "__init__.py").write_text("")
+    (here / "package" / "fit.py").write_text(TRAIN)
     assert main(["run", "-m", "package.fit", "--steps", "8"]) == 0
     assert report("fit.roofprof.json").row("").calls == 5
+    assert main(["run", "-m", "no_such_module"]) == 1
+    assert "No module named no_such_module" in capsys.readouterr().err
 
 
 INPUTS = """
 import threading
-import torch
-from torch import nn
 import roofprof
 
 class Flip(nn.Module):
@@ -230,55 +203,23 @@ def work():
 """
 
 
-def test_what_prepares_inputs_is_not_the_model(script):
-    script.write_text(INPUTS + "work()\n")
-    assert main(["run", str(script)]) == 0
-    assert report().row("").type == "Linear"
+def test_what_prepares_inputs_is_not_the_model(run):
+    assert run(INPUTS + "work()\n")[0].row("").type == "Linear"
 
 
-def test_a_program_that_profiles_by_itself_ends_the_window(script, capsys):
+def test_a_program_that_profiles_by_itself_ends_the_window(run):
     own = "work()\nprint(roofprof.count(model, torch.rand(1, 8)).total.macs)\nwork()\n"
-    script.write_text(INPUTS + own)
-    assert main(["run", "--skip", "1", "--steps", "9", str(script)]) == 0
-    assert capsys.readouterr().out.startswith("32\n")
-    assert report().row("").calls == 5
+    report, said = run(INPUTS + own, "--skip", "1", "--steps", "9")
+    assert said.out.startswith("32\n")
+    assert report.row("").calls == 5
 
 
-def test_a_model_on_another_thread(script):
-    script.write_text(INPUTS + "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n")
-    assert main(["run", "--stop", "--skip", "1", "--steps", "2", str(script)]) == 0
-    assert report().row("").calls == 2
+def test_a_model_on_another_thread(run):
+    threads = "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+    assert run(INPUTS + threads, "--stop", "--skip", "1", "--steps", "2")[0].row("").calls == 2
 
 
-def test_a_compiled_model(script):
-    script.write_text(TRAIN.replace("critic =", "model.compile(backend='eager')\ncritic ="))
-    assert main(["run", "--skip", "5", "--steps", "2", str(script)]) == 0
-    assert report().total.macs == (13 + 14) * (16 * 32 * 2 + 32 * 4 * 3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["none.py"], "there is no script 'none.py'"),
-        (["--steps", "0", "train.py"], "--steps must be 1 or more"),
-        (
-            ["--model", "Foo", "train.py"],
-            "no module that was called is 'Foo'; called were Linear (24), Sequential (12)",
-        ),
-        (["--skip", "99", "train.py"], "with --skip 99 too few calls are left of Sequential (12), MSELoss (12)"),
-        (["empty.py"], "no torch.nn module was called"),
-        (["-m", "no_such_module"], "No module named no_such_module"),
-    ],
-)
-def test_what_cannot_be_is_said(script, tmp_path, arguments, said, capsys):
-    (tmp_path / "empty.py").write_text("x = 1\n")
-    assert main(["run", *arguments]) != 0
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("rank", "size"), [("abc", "2"), ("1.5", "2"), ("-1", "2"), ("2", "2"), ("0", "many"), ("abc", ""), ("\u0661", "4")]
-)
+@pytest.mark.parametrize(("rank", "size"), [("abc", "2"), ("2", "2"), ("0", "many"), ("\u0661", "4")])
 def test_a_rank_that_is_none_is_refused(script, rank, size, monkeypatch, capsys):
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", size)
@@ -288,14 +229,7 @@ def test_a_rank_that_is_none_is_refused(script, rank, size, monkeypatch, capsys)
     assert "a rank is a whole number from 0 to one less than the number of ranks" in line
 
 
-def test_an_empty_rank_is_none(script, monkeypatch):
-    monkeypatch.setenv("RANK", "")
-    monkeypatch.setenv("WORLD_SIZE", "")
-    assert main(["run", str(script)]) == 0
-    assert report("train.roofprof.json").total.macs > 0
-
-
-def test_under_torchrun_each_rank_has_a_report(script, tmp_path):
+def test_under_torchrun_each_rank_has_a_report(script):
     script.write_text(
         textwrap.dedent("""
         import torch

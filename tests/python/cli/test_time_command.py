@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from roofprof import Latency, LatencySweep
-from roofprof.cli import main
 
 MODELS = """
 import torch
@@ -24,28 +23,16 @@ def batch():
 
 def batch_of(size):
     return {"points": torch.rand(size, 8)}
-
-class Raises(nn.Module):
-    def forward(self, x):
-        raise ValueError("lost agent")
 """
 
 QUICK = ("--warmup", "1", "--repeat", "12")
 MLP = ("time", "models.py:mlp", "--input", "4x8", *QUICK)
 
 
-@pytest.fixture
-def shell(tmp_path, monkeypatch, capsys):
+@pytest.fixture(autouse=True)
+def _models(tmp_path, monkeypatch):
     (tmp_path / "models.py").write_text(MODELS)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "models", raising=False)
-
-    def run(*arguments):
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_one_batch(shell):
@@ -63,10 +50,11 @@ def test_one_batch(shell):
 
 
 def test_inputs_of_any_kind(shell):
-    _, out, _ = shell("time", "models.py:Dicts", "--inputs", "models.py:batch", *QUICK)
-    assert "6 samples in each" in out
-    _, out, _ = shell("time", "models.py:Dicts", "--inputs", "models.py:batch", "--samples", "3", *QUICK)
-    assert "3 samples in each (as given)" in out
+    inputs = ("time", "models.py:Dicts", *QUICK, "--inputs")
+    assert "6 samples in each" in shell(*inputs, "models.py:batch")[1]
+    assert "3 samples in each (as given)" in shell(*inputs, "models.py:batch", "--samples", "3")[1]
+    for callable_ in ("batch", "batch_of"):
+        assert "2 batch sizes, 12 timed calls each" in shell(*inputs, f"models.py:{callable_}", "--batch", "1,2")[1]
 
 
 def test_a_sweep(shell):
@@ -75,50 +63,6 @@ def test_a_sweep(shell):
     sweep = LatencySweep.from_json("s.json")
     assert sweep.batches == [1, 2, 4]
     assert out == f"{sweep}\n"
-
-
-@pytest.mark.integration
-def test_the_picture_of_a_sweep(shell):
-    assert "drawn in s.png" in shell(*MLP, "--batch", "4,1,2", "--plot", "s.png")[2]
-
-
-@pytest.mark.parametrize("inputs", ["batch", "batch_of"])
-def test_a_sweep_over_inputs_of_any_kind(shell, inputs):
-    code, out, _ = shell("time", "models.py:Dicts", "--inputs", f"models.py:{inputs}", "--batch", "1,2", *QUICK)
-    assert code == 0
-    assert "2 batch sizes, 12 timed calls each" in out
-
-
-def test_an_automatic_sweep(shell):
     code, out, _ = shell(*MLP, "--batch", "auto", "--seconds", "2")
     assert code == 0
     assert "knee" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((*MLP, "--plot", "s.png"), "--plot draws a sweep over batch sizes: give --batch too"),
-        ((*MLP, "--batch", "1,2", "--plot", "s.gif"), "cannot draw 's.gif': a plot's file ends in .svg, .png or .pdf"),
-        ((*MLP, "--batch", "few"), "--batch takes 'auto' or whole numbers such as 1,2,4, not 'few'"),
-        ((*MLP, "--batch", "0"), "a batch must be 1 or more, not 0"),
-        ((*MLP, "--batch", "1,2", "--samples", "2"), "give one of them"),
-        ((*MLP, "--repeat", "0"), "repeat must be 1 or more, not 0"),
-        (("time", "models.py:Raises", "--input", "1x8", "--repeat", "0"), "repeat must be 1 or more, not 0"),
-        (("time", "models.py:Raises", "--input", "1x8", "--batch", "0"), "a batch must be 1 or more, not 0"),
-        ((*MLP, "--seconds", "-1"), "seconds must be more than 0, not -1"),
-        ((*MLP, "--device", "meta"), "tensors on the meta device hold no data"),
-        ((*MLP, "--json", "nowhere/t.json"), "there is no folder 'nowhere'"),
-        (("time", "models.py:Raises", "--input", "1x8"), "models.py:Raises raised ValueError: lost agent"),
-        (("time", "models.py:nothing", "--input", "1x8"), "has no 'nothing'"),
-        (
-            ("time", "models.py:mlp", "--input", "4x8", "--input", "3x8", "--batch", "auto"),
-            "the inputs' leading dimensions are 3, 4; give inputs=",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_sentence(shell, arguments, words):
-    code, out, err = shell(*arguments)
-    assert code == 2
-    assert not out
-    assert words in err.splitlines()[-1]

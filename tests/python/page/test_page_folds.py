@@ -60,17 +60,18 @@ def test_it_opens_by_mouse_and_by_keyboard(show, deep):
 
 def test_all_can_be_unfolded_and_a_flat_list_has_members_alone(show, deep):
     opened = show(deep)
+    opened.page.get_by_label("Filter modules by text").fill("layers.3.conv")
+    assert opened.paths() == ["", "layers", "layers.0-5", "layers.3", "layers.3.conv"]
+    opened.page.get_by_label("Filter modules by text").fill("")
     opened.page.get_by_role("button", name="Unfold all").click()
     members = [path for layer in LAYERS for path in (layer, *(f"{layer}.{part}" for part in PARTS))]
     assert opened.paths() == ["", "layers", "layers.0-5", *members, "head"]
+    opened.line("layers.4.conv").click()
+    assert opened.rings() == 1
+    opened.line("layers.0-5").click()
+    assert opened.rings() == 4
     opened.page.locator(".flat input").click()
     assert opened.paths() == ["", "layers", *members, "head"]
-
-
-def test_a_filter_finds_members(show, deep):
-    opened = show(deep)
-    opened.page.get_by_label("Filter modules by text").fill("layers.3.conv")
-    assert opened.paths() == ["", "layers", "layers.0-5", "layers.3", "layers.3.conv"]
 
 
 def test_they_are_one_dot_which_shows_a_row(show, deep):
@@ -84,12 +85,3 @@ def test_they_are_one_dot_which_shows_a_row(show, deep):
     assert opened.rings() == 1
     data = opened.page.evaluate("JSON.parse(document.getElementById('data').textContent)")
     assert "layers.0-5.conv x6" in [dot["label"] for dot in data["rooflines"]["module"]["dots"]]
-
-
-def test_a_member_marks_the_dot_of_all(show, deep):
-    opened = show(deep)
-    opened.page.get_by_role("button", name="Unfold all").click()
-    opened.line("layers.4.conv").click()
-    assert opened.rings() == 1
-    opened.line("layers.0-5").click()
-    assert opened.rings() == 4

@@ -48,17 +48,11 @@ def opened(once):
     return once
 
 
-def whole(opened) -> None:
-    """Everything unfolded, every column."""
-    opened.page.get_by_role("button", name="Unfold all").click()
-    opened.choose_every_column()
-
-
 # ---- figures
 
 
 def test_every_figure_in_the_page_is_that_of_the_json(opened, report):
-    whole(opened)
+    opened.choose_every_column()
     rows = json.loads(report.to_json())["rows"]
     columns = opened.columns()
     fields = roofprof.fields.of("row")
@@ -81,13 +75,11 @@ def test_every_figure_in_the_page_is_that_of_the_json(opened, report):
 
 
 def test_the_total_and_the_operators_are_those_of_the_report(opened, report):
-    whole(opened)
-    fields = roofprof.fields.of("row")
-    total = opened.page.evaluate("[...document.querySelector('#modules tfoot tr').cells].map(c => c.textContent)")
-    assert total[0] == "total"
-    assert total[1:] == [fields[name].cell(report.total) for name in opened.columns()]
+    opened.choose_every_column()
     opened.choose_every_column("ops")
-    of_groups = roofprof.fields.of("group")
+    fields, of_groups = roofprof.fields.of("row"), roofprof.fields.of("group")
+    total = opened.page.evaluate("[...document.querySelector('#modules tfoot tr').cells].map(c => c.textContent)")
+    assert total == ["total", *(fields[name].cell(report.total) for name in opened.columns())]
     by_op = report.by_operator()
     assert {row[0] for row in opened.rows("ops")} == set(by_op)
     for row in opened.rows("ops"):
@@ -116,27 +108,17 @@ def test_what_ran_and_its_total_stand_first(opened, report):
 
 
 def test_sorting_keeps_siblings_under_their_parent(opened, report):
-    opened.page.get_by_role("button", name="Unfold all").click()
     heading = opened.page.locator("#modules thead button[data-column=flops]")
     order = {row.path: index for index, row in enumerate(report.rows)}
-    in_order = opened.paths()
-
-    def siblings(parent: str) -> list[str]:
-        return [p for p in opened.paths() if p and p.rpartition(".")[0] == parent]
-
+    for sort, sign in (("descending", -1), ("ascending", 1)):
+        heading.click()
+        assert opened.page.locator(f"#modules th[aria-sort={sort}]").count() == 1
+        for parent in ("", "stages", "stages.1"):
+            inside = [path for path in opened.paths() if path and path.rpartition(".")[0] == parent]
+            assert inside == sorted(inside, key=lambda path: (sign * report.row(path).flops, order[path]))
     heading.click()
-    assert opened.page.locator("#modules th[aria-sort=descending]").count() == 1
-    for parent in ("", "stages", "stages.1"):
-        assert siblings(parent) == sorted(siblings(parent), key=lambda p: (-report.row(p).flops, order[p]))
-    heading.click()
-    assert opened.page.locator("#modules th[aria-sort=ascending]").count() == 1
-    for parent in ("", "stages", "stages.1"):
-        assert siblings(parent) == sorted(siblings(parent), key=lambda p: (report.row(p).flops, order[p]))
-    heading.click()
-    assert opened.paths() == in_order == [row.path for row in report.rows]
-
-
-def test_a_flat_list_sorts_all_of_it_by_full_path(opened, report):
+    assert opened.paths() == [row.path for row in report.rows]
+    # A flat list sorts all of it by full path.
     opened.page.get_by_label("Flat").check()
     opened.page.locator("#modules thead button[data-column=macs]").click()
     assert [report.row(path).macs for path in opened.paths()] == sorted((r.macs for r in report.rows), reverse=True)
@@ -154,20 +136,16 @@ def test_a_filter_shows_what_matches_below_its_parents(opened):
     assert "stages.1" in opened.paths()
 
 
-def test_folding(opened):
-    assert opened.line("stages").get_attribute("aria-expanded") == "true"
-    before = opened.paths()
+def test_folding_and_columns(opened):
+    before, usual = opened.paths(), opened.columns()
+    assert len(before) == 16
     opened.line("stages").locator(".twisty").click()
     assert opened.line("stages").get_attribute("aria-expanded") == "false"
     assert opened.paths() == [path for path in before if not path.startswith("stages.")]
     opened.page.get_by_role("button", name="Unfold all").click()
-    assert len(opened.paths()) == 16
+    assert opened.paths() == before
     opened.page.get_by_role("button", name="Fold all", exact=True).click()
     assert opened.paths() == ["", "stages", "pool", "head"]
-
-
-def test_columns_are_chosen(opened, report):
-    usual = opened.columns()
     opened.page.locator("#modules .chooser summary").click()
     opened.page.locator("#modules").get_by_label("calls", exact=True).check()
     opened.page.locator("#modules").get_by_label("type", exact=True).uncheck()
@@ -244,17 +222,6 @@ def test_a_click_on_a_dot_shows_its_row(opened, report):
     assert marked[0] in opened.page.inner_text("#marked")
 
 
-def test_a_dot_scrolls_to_its_row(opened, report):
-    paths = [row.path for row in report.rows]
-    dot = next(dot for dot in opened.dots() if paths[dot["row"]] == "head")
-    opened.page.mouse.click(dot["left"], dot["top"])
-    opened.page.wait_for_selector("#modules tr[aria-selected=true]")
-    assert opened.marked() == ["head"]
-    assert opened.page.evaluate("""() => {
-        const row = document.querySelector('#modules tr[aria-selected=true]').getBoundingClientRect();
-        return row.top >= 0 && row.bottom <= innerHeight; }""")
-
-
 def test_a_row_marks_its_dot_or_those_below_it(opened):
     opened.line("head").click()
     assert opened.rings() == 1
@@ -263,10 +230,7 @@ def test_a_row_marks_its_dot_or_those_below_it(opened):
     assert opened.rings() == len(opened.dots()) - 3  # all but those of head, pool and the model's own ops
     assert opened.marked() == ["stages"]
     assert "dots of what is in it" in opened.page.inner_text("#marked")
-
-
-def test_operators_have_dots_of_their_own(opened):
-    opened.line("aten::conv2d", "ops").click()
+    opened.line("aten::conv2d", "ops").click()  # which has a dot among those of operators
     assert opened.page.locator("#roofline-by button[aria-pressed=true]").inner_text() == "Operators"
     assert opened.rings() == 1
     assert "aten::conv2d" in opened.page.inner_text("#marked")
@@ -291,7 +255,6 @@ def test_zooming(opened):
 
     whole_span = span()
     opened.page.get_by_role("button", name="Zoom in").click()
-    assert span() == pytest.approx(0.7 * whole_span)
     opened.page.locator("#kinds button").first.click()  # does not zoom out again
     assert span() == pytest.approx(0.7 * whole_span)
     opened.page.get_by_role("button", name="Reset zoom").click()
@@ -322,18 +285,17 @@ def test_by_keyboard_alone(opened):
             break
     press("Enter")
     assert opened.page.locator("#modules th[aria-sort=descending]").inner_text().startswith("FLOPs")
-    assert focused() == "FLOPs"
     while opened.page.evaluate("document.activeElement.tagName") != "TR":
         press("Tab")
-    press("Home")
-    assert focused() == ""  # the model
     assert opened.page.locator("#modules tbody tr[tabindex='0']").count() == 1  # on the way of Tab
+    for key, where in (("Home", ""), ("ArrowDown", "stages"), ("End", opened.paths()[-1]), ("Home", "")):
+        press(key)
+        assert focused() == where
+    assert opened.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     press("ArrowDown")
-    assert focused() == "stages"
-    press("ArrowLeft")
-    assert opened.line("stages").get_attribute("aria-expanded") == "false"
-    press("ArrowRight")
-    assert opened.line("stages").get_attribute("aria-expanded") == "true"
+    for key, expanded in (("ArrowLeft", "false"), ("ArrowRight", "true")):
+        press(key)
+        assert opened.line("stages").get_attribute("aria-expanded") == expanded
     press("ArrowRight")
     inside = focused()
     assert inside.startswith("stages.")
@@ -342,9 +304,3 @@ def test_by_keyboard_alone(opened):
     press("ArrowLeft")
     press("ArrowLeft")
     assert focused() == "stages"
-    press("End")
-    assert focused() == opened.paths()[-1]
-    press("Home")
-    assert focused() == ""
-    outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert opened.page.evaluate(outline) == "solid"

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import time
-
 import given_roofs
 import pytest
 import scaled_reports
 import simulated_gpu
 import torch
-from cpp_project import BUILD
 from planted_waste import PLANTED
 from torch import nn
 
 import roofprof
-from roofprof import cli
 
 pytestmark = pytest.mark.integration
-
-LARGEST = 10_000_000  # bytes
 
 
 def test_a_count_has_no_roofline_and_says_why(show, lenet, image):
@@ -35,30 +27,21 @@ def test_a_count_has_no_roofline_and_says_why(show, lenet, image):
     assert opened.marked() == [""]
 
 
-def test_times_without_roofs(show, lenet, image):
-    opened = show(given_roofs.profiler(lenet, ceilings=given_roofs.roofs({}, {})).run(image))
-    assert opened.dots()
-    assert "none given" in opened.page.inner_text("#roofs")
+def test_a_model_that_raised(show):
+    prof = given_roofs.profiler(nn.Linear(8, 8))
+    with pytest.raises(KeyError), prof:
+        prof.model(torch.rand(4, 8))
+        raise KeyError
+    assert "PARTIAL" in show(prof.report()).page.inner_text("header .banner")
 
 
-def test_one_module(show):
-    opened = show(given_roofs.profiler(nn.Linear(8, 8)).run(torch.rand(4, 8)))
+def test_one_module_without_roofs(show):
+    opened = show(given_roofs.profiler(nn.Linear(8, 8), ceilings=given_roofs.roofs({}, {})).run(torch.rand(4, 8)))
     assert opened.paths() == [""]
     assert opened.rows()[0][0] == "Linear"
     assert [dot["row"] for dot in opened.dots()] == [0]
     assert opened.page.get_by_label("Flat").count() == 0
-
-
-def test_a_model_that_raised(show):
-    class Raises(nn.Module):
-        def forward(self, x):
-            raise KeyError("the user's own")
-
-    prof = given_roofs.profiler(nn.Sequential(nn.Linear(8, 8), Raises()))
-    with pytest.raises(KeyError):
-        prof.run(torch.rand(4, 8))
-    opened = show(prof.report())
-    assert "PARTIAL" in opened.page.inner_text("header .banner")
+    assert "none given" in opened.page.inner_text("#roofs")
 
 
 def test_what_was_not_counted_is_said_before_the_tables(show):
@@ -66,21 +49,15 @@ def test_what_was_not_counted_is_said_before_the_tables(show):
     def unknown(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(x.numpy() + 1)
 
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.used, self.unused = nn.Linear(4, 4), nn.Linear(4, 4)
-
+    class Model(nn.Linear):
         def forward(self, x):
-            return unknown(self.used(x))
+            return unknown(super().forward(x))
 
-    report = given_roofs.profiler(Model().requires_grad_(requires_grad=False)).run(torch.rand(2, 4))
+    report = given_roofs.profiler(Model(4, 4).requires_grad_(requires_grad=False)).run(torch.rand(2, 4))
     assert report.coverage.uncosted
     opened = show(report)
     said = opened.page.inner_text("#coverage")
-    assert "page::unknown" in said and "unused" in opened.page.evaluate(
-        "document.querySelector('#coverage').textContent"
-    )
+    assert "page::unknown" in said
     for note in report.coverage.notes:
         assert note.text in said and note.code in said
     flops = roofprof.fields["flops"].cell(report.total)
@@ -90,13 +67,8 @@ def test_what_was_not_counted_is_said_before_the_tables(show):
     assert order[0] == "coverage" and order[-3:] == ["roofs", "environment", "conventions"]
 
 
-@pytest.fixture(scope="module")
-def of_gpu():
-    """Of a simulated GPU with counters."""
-    return roofprof.Report.from_dict(simulated_gpu.simulated("whole_report"))
-
-
-def test_of_a_gpu_with_counters(show, of_gpu):
+def test_of_a_gpu_with_counters(show):
+    of_gpu = roofprof.Report.from_dict(simulated_gpu.simulated("whole_report"))  # simulated
     opened = show(of_gpu)
     assert {"dram_bytes", "dram_intensity", "utilization"} <= set(opened.columns())
     kernels = of_gpu.kernels
@@ -105,24 +77,9 @@ def test_of_a_gpu_with_counters(show, of_gpu):
     fields = roofprof.fields.of("kernel")
     for row, kernel in zip(opened.rows("kernels"), kernels, strict=True):
         assert row[1:] == [fields[name].cell(kernel) for name in opened.columns("kernels")]
-    assert [row[1] for row in opened.rows("kernels")]
     paths = [row.path for row in of_gpu.rows]
     measured = {paths[dot["row"]]: dot["x"] for dot in opened.dots()}
     assert measured["0"] == of_gpu.row("0").self_dram_intensity
-
-
-def test_of_a_cpp_program(show, tmp_path):
-    path = tmp_path / "report.json"
-    program = os.environ.get("ROOFPROF_TEST_PROFILER", BUILD / "tests" / "cpp" / "test_profiler")
-    subprocess.run(
-        [program, "--gtest_filter=RooflineProfiler.WritesTheReport*"],
-        env=os.environ | {"ROOFPROF_WRITE_REPORT": str(path)},
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    report = roofprof.Report.from_json(path)
-    opened = show(report)
-    assert opened.paths() == [row.path for row in report.rows]
 
 
 class Block(nn.Module):
@@ -135,21 +92,15 @@ class Block(nn.Module):
         return x + self.norm(self.down(self.act(self.up(x))))
 
 
-def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
+def test_ten_thousand_modules(show, one_thread):
     # No two blocks of a stage, and no two stages, are alike.
     model = nn.Sequential(*[nn.Sequential(*[Block(8 + i + 20 * j * (i == 0)) for i in range(20)]) for j in range(100)])
     report = given_roofs.profiler(model, warmup=0, repeat=1).run(torch.rand(2, 8))
     assert len(report.rows) > 10_000
-    start = time.monotonic()
-    report.to_html(tmp_path / "large.html")
-    written = time.monotonic() - start
-    assert (tmp_path / "large.html").stat().st_size < LARGEST
     opened = show(report)
-    record_property("written_s", written)
-    record_property("ready_ms", opened.page.evaluate("performance.getEntriesByName('ready')[0].startTime"))
+    assert opened.path.stat().st_size < 10_000_000
     assert len(opened.dots()) == 1000
-    said = opened.page.inner_text("#roofline")
-    assert "Dots are the 1,000 that take most time" in said
+    assert "Dots are the 1,000 that take most time" in opened.page.inner_text("#roofline")
     # Rows that are not in the document are counted, and can be had.
     opened.page.get_by_role("button", name="Unfold all").click()
     assert len(opened.rows()) == 300
@@ -164,33 +115,13 @@ def test_ten_thousand_modules(show, one_thread, tmp_path, record_property):
     opened.page.wait_for_selector("#modules tr[aria-selected=true]")
 
 
-def test_ten_thousand_modules_that_are_alike_are_a_few_lines(show):
+def test_modules_that_are_alike_are_a_few_lines(show):
     model = nn.Sequential(*[nn.Sequential(*[Block() for _ in range(20)]) for _ in range(100)])
     report = given_roofs.profiler(model, warmup=0, repeat=1).run(torch.rand(2, 8))
     opened = show(report)
     assert opened.paths() == ["", "0-99"]
     assert "10,101 modules, 10,100 folded away" in opened.page.inner_text("#modules .tools")
     assert {dot["kind"] for dot in opened.dots()} == {"matmul", "activation", "normalization", "elementwise"}
-    opened.page.get_by_label("Filter modules by text").fill("99.19.norm")
-    assert opened.paths() == ["", "0-99", "99", "99.19", "99.19.norm"]
-
-
-# ---- without a browser
-
-
-def test_the_command(report, tmp_path, capsys):
-    path = tmp_path / "r.json"
-    report.to_json(path)
-    assert cli.main(["html", str(path)]) == 0
-    page = tmp_path / "r.html"
-    assert "written to" in capsys.readouterr().err
-    assert page.read_text().startswith("<!DOCTYPE html>")
-    assert cli.main(["html", str(path), "-o", str(tmp_path / "other.html")]) == 0
-    assert (tmp_path / "other.html").read_text() == page.read_text()
-    assert cli.main(["html", str(path), "-o", str(path)]) == 2
-    assert "is read by this command and would be lost" in capsys.readouterr().err
-    assert cli.main(["html", str(path), "-o", str(tmp_path / "none" / "r.html")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
 
 
 def cells(opened, section):
@@ -242,13 +173,3 @@ def test_it_opens_with_the_findings_which_lead_to_row_and_dot(show):
     items.first.locator("button.link").click()
     assert opened.marked() == ["aux"]
     assert "of what is in it" in opened.page.inner_text("#marked")
-
-
-def test_most_waste_has_equal_siblings_as_one(show):
-    model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6)))
-    report = given_roofs.profiler(model, repeat=3).run(torch.rand(512, 64))
-    opened = show(report)
-    lines = opened.page.locator("#hotspots tbody tr td:first-child").all_inner_texts()
-    assert "0-5 x6" in lines
-    opened.page.locator("#hotspots button.link").filter(has_text="0-5").first.click()
-    assert opened.marked() == ["0-5"]

@@ -1,12 +1,5 @@
-"""Fused attention: identities and limits of its times, and the error on published ones."""
+"""Fused attention: identities and limits of its times."""
 
-import importlib
-import json
-import os
-import sys
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
 
@@ -14,8 +7,6 @@ import roofprof
 from roofprof import _C
 from roofprof.roofs import published_peaks
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "prediction"
-MEASURED = os.environ.get("ROOFPROF_MEASURED")
 CARDS = [card["name"] for card in published_peaks.data()["cards"] if {"bf16", "fp16"} & set(card["peaks"])]
 CARDS_OF_ALL_KINDS = ["A100 SXM 80GB", "L40S", "H100 SXM", "B200", "T4", "RTX 5090", "MI300X"]
 
@@ -43,28 +34,22 @@ def peak(card):
 
 
 @pytest.mark.parametrize("card", CARDS_OF_ALL_KINDS)
-@pytest.mark.parametrize("causal", [False, True])
-def test_more_of_any_size_takes_no_less(card, causal):
-    for heads, depth in ((1, 64), (12, 128), (64, 128)):
-        lengths = [seconds(card, 2, heads, length, depth, causal=causal) for length in (2, 16, 100, 129, 1000, 8192)]
-        batches = [seconds(card, batch, heads, 500, depth, causal=causal) for batch in (1, 2, 7, 32, 500)]
-        assert lengths == sorted(lengths)
-        assert batches == sorted(batches)
-    depths = [seconds(card, 4, 16, 2048, depth, causal=causal) for depth in (32, 64, 96, 128)]
-    assert depths == sorted(depths)
+def test_more_of_any_size_takes_no_less(card):
+    def rise(*times):
+        assert list(times) == sorted(times)
 
+    for causal in (False, True):
+        for heads, depth in ((1, 64), (64, 128)):
+            rise(*(seconds(card, 2, heads, length, depth, causal=causal) for length in (2, 16, 100, 129, 1000, 8192)))
+            rise(*(seconds(card, batch, heads, 500, depth, causal=causal) for batch in (1, 2, 7, 32, 500)))
+        rise(*(seconds(card, 4, 16, 2048, depth, causal=causal) for depth in (32, 64, 96, 128)))
 
-@pytest.mark.parametrize("card", CARDS_OF_ALL_KINDS)
-def test_decoding_takes_longer_with_more_keys_and_more_sequences(card):
     def decoding(batch, keys):
         return seconds(card, batch, 32, 1, 128, key_heads=8, keys=keys)
 
-    keys = [decoding(8, count) for count in (2, 64, 128, 129, 1000, 30000, 200000)]
-    batches = [decoding(count, 1000) for count in (1, 2, 16)]
-    large = [decoding(count, 1000) for count in (17, 64, 256, 2048)]  # which need no second kernel
-    assert keys == sorted(keys)
-    assert batches == sorted(batches)
-    assert large == sorted(large)
+    rise(*(decoding(8, count) for count in (2, 64, 128, 129, 1000, 30000, 200000)))
+    rise(*(decoding(count, 1000) for count in (1, 2, 16)))
+    rise(*(decoding(count, 1000) for count in (17, 64, 256, 2048)))  # which need no second kernel
 
 
 @pytest.mark.parametrize("card", CARDS)
@@ -108,12 +93,6 @@ def test_keys_that_fit_the_last_cache_are_read_from_there():
     assert twice > 4 * moved / roof(card, "DRAM")
 
 
-@pytest.mark.parametrize("card", CARDS_OF_ALL_KINDS)
-def test_the_smallest_call_takes_a_few_launches(card):
-    assert 4e-6 < seconds(card, 1, 1, 2, 64) < 16e-6
-    assert 4e-6 < seconds(card, 1, 1, 1, 64, keys=2) < 16e-6
-
-
 def test_kernels_own_entry_points_are_the_same_kernel():
     query, key, value = (torch.empty(4, 512, 16, 64, dtype=torch.half, device="meta") for _ in range(3))
     report = roofprof.count(
@@ -122,17 +101,3 @@ def test_kernels_own_entry_points_are_the_same_kernel():
     predictor = _C.Predictor(_C.report_from_json(report.to_json().encode()), _C.PredictionOptions(autocast=False))
     own = sum(predictor.op_seconds(_C.published_ceilings("A100 SXM 80GB"), _C.PredictionParameters.shipped()))
     assert own == pytest.approx(seconds("A100 SXM 80GB", 4, 16, 512, 64), rel=0.02)
-
-
-@pytest.mark.skipif(MEASURED is None, reason="ROOFPROF_MEASURED does not name the folder of measured times")
-def test_errors_on_measured_attention(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
-    attention = importlib.import_module("attention")
-    rows = attention.cases(Path(MEASURED))[::10]
-    times = attention.times(attention.counted(rows), rows, json.loads(attention.judgement.DATA.read_text()))
-    error = np.abs(times / np.array([row.seconds for row in rows]) - 1)
-    for card in attention.CARDS:
-        for table in attention.TABLES.values():
-            here = error[[(row.card, row.table) == (card, table) for row in rows]]
-            assert np.median(here) < 0.13, (card, table)
-            assert np.quantile(here, 0.9) < 0.38, (card, table)

@@ -1,9 +1,7 @@
 """A device that was calibrated: numbers that were put into made-up measurements are found again."""
 
 import csv
-import os
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,11 +10,9 @@ from torch import nn
 
 import roofprof
 from roofprof import _report
-from roofprof.calibration.calibrate import calibrated
-from roofprof.calibration.measured_kernels import of_table, products
+from roofprof.calibration.measured_kernels import products
 from roofprof.cli import main
 
-MEASURED = Path(os.environ.get("ROOFPROF_MEASURED", "/nonexistent"))
 DEVICE = "H100 SXM"
 
 
@@ -49,19 +45,6 @@ def table(path, rows, **changed):
     return path
 
 
-def test_numbers_of_made_up_kernels_are_found(tmp_path):
-    true = {"achieved.product.launch": 9e-6, "achieved.product.of_peak": 0.6}
-    path = table(tmp_path / "products.csv", made_up(true))
-    found = calibrated(roofprof.Ceilings.published(DEVICE), [of_table(path)], "made up")
-    (of_class,) = found.calibration.classes
-    assert of_class.name == "linear"
-    assert of_class.kernels == len(dict.fromkeys(sizes()))
-    assert of_class.median_error < 0.02 < of_class.median_error_before
-    numbers = {number.name: number.value for number in found.calibration.numbers}
-    assert numbers["achieved.product.launch"] == pytest.approx(9e-6, rel=0.1)
-    assert numbers["linear.low"] < 1 < numbers["linear.high"]
-
-
 def test_predictions_use_them_and_files_keep_them(tmp_path):
     slow = with_numbers({"achieved.product.of_peak": 0.3})
     report = counted(lambda: nn.Linear(8192, 8192), 8192, 8192, dtype=torch.bfloat16)
@@ -79,63 +62,47 @@ def test_a_number_that_is_none():
         counted(mlp, 4, 64).predict(with_numbers({"product.magic": 1.0}))
 
 
-def test_the_command(tmp_path, capsys):
-    path, out = table(tmp_path / "products.csv", made_up({"achieved.product.launch": 9e-6})), tmp_path / "h100.json"
+def test_numbers_of_made_up_kernels_are_found(tmp_path, capsys):
+    true = {"achieved.product.launch": 9e-6, "achieved.product.of_peak": 0.6}
+    path, out = table(tmp_path / "products.csv", made_up(true)), tmp_path / "h100.json"
     assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(out)]) == 0
     said = capsys.readouterr().out
-    assert f"{DEVICE}, calibrated with products.csv ({len(dict.fromkeys(sizes()))} kernels)" in said
-    assert "linear" in said
+    number = len(dict.fromkeys(sizes()))
+    assert f"{DEVICE}, calibrated with products.csv ({number} kernels)" in said
     found = roofprof.Ceilings.load(out)
-    assert found.calibration.source == f"products.csv ({len(dict.fromkeys(sizes()))} kernels)"
+    assert found.calibration.source == f"products.csv ({number} kernels)"
     assert [peak.operations_per_second for peak in found.compute] == [
         peak.operations_per_second for peak in roofprof.Ceilings.published(DEVICE).compute
     ]
+    (of_class,) = found.calibration.classes
+    assert (of_class.name, of_class.kernels) == ("linear", number)
+    assert of_class.median_error < 0.02 < of_class.median_error_before
+    numbers = {number.name: number.value for number in found.calibration.numbers}
+    assert numbers["achieved.product.launch"] == pytest.approx(9e-6, rel=0.1)
+    assert numbers["linear.low"] < 1 < numbers["linear.high"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_what_is_no_table_of_kernels(tmp_path, capsys):
+    def refused(path):
+        assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(tmp_path / "roofs.json")]) == 2
+        assert not (tmp_path / "roofs.json").exists()
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        return said
+
+    path = tmp_path / "t.csv"
+    for text, words in (
         ("m,n,k,dtype\n1,2,3,bf16\n", "lacks the column seconds"),
         ("m,n,seconds\n1,2,3\n", "lacks the column k, dtype"),
         ("m,n,k,dtype,ms\n1,2,x,bf16,1\n", "line 2 has a size or a time that is no number"),
         ("m,n,k,dtype,ms\n1,2,3,bf16,-1\n", "line 2 has a size or a time that is not above 0"),
         ("m,n,k,dtype,ms\n1,2,3,int3,1\n", "no row has a type that a product can be measured in"),
         ("m,n,k,dtype,ms\n16,16,16,bf16,1\n", "no class of ops was measured with 8 shapes or more"),
-        ("", "lacks the column m, n, k, dtype"),
-    ],
-)
-def test_tables_that_are_none(tmp_path, text, words, capsys):
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    assert main(["calibrate", DEVICE, "--from", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
-
-
-def test_times_that_are_not_the_devices(tmp_path, capsys):
-    """The same times in another unit than the column says: refused, and nothing is written."""
+    ):
+        path.write_text(text)
+        assert words in refused(path)
+    # The same times in another unit than the column says.
     slow = {of: 1e4 * seconds for of, seconds in made_up({"achieved.product.launch": 9e-6}).items()}
-    path, out = table(tmp_path / "t.csv", slow), tmp_path / "roofs.json"
-    assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(out)]) == 2
-    assert f"these are no times of {DEVICE}" in capsys.readouterr().err
-    assert not out.exists()
-
-
-def test_reports_without_times_of_kernels(tmp_path, capsys):
+    assert f"these are no times of {DEVICE}" in refused(table(path, slow))
     counted(mlp, 4, 64).to_json(tmp_path / "count.json")
-    assert main(["calibrate", DEVICE, "--from", str(tmp_path / "count.json")]) == 2
-    assert "its times are not those of a GPU's kernels" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="ROOFPROF_MEASURED names no folder with measured kernels")
-@pytest.mark.parametrize(
-    ("card", "name"), [("A100 SXM 80GB", "a100_sxm"), (DEVICE, "h100_sxm"), ("B200", "b200_sxm"), ("L40S", "l40s")]
-)
-def test_a_sweep_of_the_device_itself(card, name):
-    kernels = of_table(MEASURED / "aiconfigurator" / f"{name}_gemm_perf.csv.gz")
-    found = calibrated(roofprof.Ceilings.published(card), [kernels], name)
-    (of_class,) = found.calibration.classes
-    assert of_class.median_error < of_class.median_error_before
-    assert of_class.median_error < 0.1
-    assert of_class.percentile_90 < 0.25
+    assert "its times are not those of a GPU's kernels" in refused(tmp_path / "count.json")

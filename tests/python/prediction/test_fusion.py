@@ -10,12 +10,9 @@ SIZE = 2 * ROWS * WIDTH  # bytes of a tensor in half
 DEVICE = "RTX 4090"
 
 
-def fused_bytes(report):
-    return report.predict(DEVICE, mode="compiled", autocast=False).total.bytes
-
-
 def moved(make, *shape):
-    return fused_bytes(counted(make, *(shape or (ROWS, WIDTH)), dtype=torch.float16))
+    report = counted(make, *(shape or (ROWS, WIDTH)), dtype=torch.float16)
+    return report.predict(DEVICE, mode="compiled", autocast=False).total.bytes
 
 
 class Rms(nn.Module):
@@ -66,11 +63,8 @@ class Shared(nn.Module):
         return self.three(self.act(self.again(self.two(x))))
 
 
-def test_a_norm_of_rows_reads_and_writes_once():
+def test_a_norm_of_rows_reads_and_writes_once_and_one_of_columns_reads_twice():
     assert moved(Rms) == pytest.approx(2 * SIZE, rel=0.01)
-
-
-def test_a_norm_of_columns_reads_twice():
     assert moved(Columns) == pytest.approx(3 * SIZE, rel=0.01)
 
 
@@ -90,13 +84,12 @@ def test_a_sum_and_the_norm_behind_it_are_one_kernel():
     assert 4 * SIZE * 0.99 < moved(Residual) < 6 * SIZE
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_convolutions_want_their_channels_last(dtype):
-    report = counted(lambda: nn.Conv2d(128, 128, 3), 64, 128, 56, 56, dtype=dtype)
-    first, last = (report.predict(DEVICE, channels_last=how, mode="graph").total.time for how in (False, True))
-    if dtype == torch.float16:
-        assert 0.5 * first < last < 0.8 * first
-    else:
-        assert last == first  # no tensor cores
-    # Compiled models bring their tensors into that order.
-    assert report.predict(DEVICE, mode="compiled").total.time <= last
+def test_convolutions_want_their_channels_last():
+    """An H100 took 1.55 / 0.66 times as long with the channels first (tests/data/gpu/h100)."""
+    for dtype in (torch.float16, torch.float32):
+        report = counted(lambda: nn.Conv2d(256, 256, 3, padding=1), 1024, 256, 56, 56, dtype=dtype)
+        first, last = (report.predict("H100 SXM", channels_last=how, mode="graph").total.time for how in (False, True))
+        # Without tensor cores the order is no matter.
+        assert first / last == pytest.approx(1.55 / 0.66 if dtype == torch.float16 else 1, rel=0.02)
+        # Compiled models bring their tensors into that order.
+        assert report.predict("H100 SXM", mode="compiled").total.time <= last

@@ -37,13 +37,13 @@ class Opened:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-ready=yes]", state="attached")
-        self.asked_for = [path.as_uri()]
+        self.path = path
 
     def close(self) -> None:
         """It said nothing and asked for nothing."""
         self.page.close()
         assert not self.complaints
-        assert self.requests == self.asked_for
+        assert self.requests == [self.path.as_uri()]
 
     # ---- tables
 

@@ -52,30 +52,21 @@ TEST(TargetDevice, OfPublishedFiguresSharesAreAchieved) {
   EXPECT_TRUE(device.is_gpu);
   EXPECT_EQ(device.gpu, &parameters.gpu);
   EXPECT_TRUE(device.remarks.empty());
-}
-
-TEST(TargetDevice, WhatWasMeasuredOrGivenIsAchievedAsItIs) {
-  for (const auto* source : {"measured", "given"}) {
-    Ceilings card = published_card();
-    for (auto& peak : card.compute) peak.provenance.source = source;
-    for (auto& level : card.memory) level.provenance.source = source;
-    const auto device = target_device(card, with_share(share_by_hand()), 1, 1);
-    EXPECT_DOUBLE_EQ(device.dram, 1e12);
-    EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 1e14);
-  }
-}
-
-TEST(TargetDevice, SharesAreOfTheirComputeCapabilityAlone) {
+  // Not of another architecture's.
   auto share = share_by_hand();
   share.compute_capability = "9.8";
-  const Ceilings card = published_card();
-  const auto device = target_device(card, with_share(share), 1, 1);
-  EXPECT_DOUBLE_EQ(device.dram, 1e12);
-  EXPECT_DOUBLE_EQ(rate_of(device, DType::fp16), 1e14);
-  ASSERT_EQ(device.remarks.size(), 1U);
-  EXPECT_EQ(device.remarks.front(),
+  const auto unknown = target_device(card, with_share(share), 1, 1);
+  EXPECT_DOUBLE_EQ(unknown.dram, 1e12);
+  ASSERT_EQ(unknown.remarks.size(), 1U);
+  EXPECT_EQ(unknown.remarks.front(),
             "how much of the published peaks and bandwidth of a card by hand is achieved is not known: they are taken "
             "in full");
+  // What was measured is achieved as it is.
+  Ceilings measured = card;
+  measured.compute[1].provenance.source = measured.memory[0].provenance.source = "measured";
+  const auto as_it_is = target_device(measured, with_share(share_by_hand()), 1, 1);
+  EXPECT_DOUBLE_EQ(as_it_is.dram, 1e12);
+  EXPECT_DOUBLE_EQ(rate_of(as_it_is, DType::fp16), 1e14);
 }
 
 // A level of the roofs says no more than the card's facts: with either the same is predicted.
@@ -124,26 +115,16 @@ TEST(TargetDevice, FactorsAreOfBandwidthAndPeaks) {
   EXPECT_DOUBLE_EQ(device.vector_peak, 5e13);
 }
 
-TEST(TargetDevice, NeedsABandwidthOfItsMemory) {
+// The host link is none.
+TEST(TargetDevice, NeedsABandwidthOfItsMemoryAndAPeak) {
   Ceilings card = published_card();
   card.memory[0].bytes_per_second = 0;
   EXPECT_NE(refusal_of(card).find("a card by hand"), std::string::npos) << refusal_of(card);
   card.memory = {{std::string(kHostLink), 6e10, 0, testing::published_roof()}};
   EXPECT_NE(refusal_of(card).find("bandwidth"), std::string::npos) << refusal_of(card);
-  card.memory.clear();
-  EXPECT_NE(refusal_of(card).find("bandwidth"), std::string::npos) << refusal_of(card);
-}
-
-TEST(TargetDevice, NeedsAPeak) {
-  Ceilings card = published_card();
+  card = published_card();
   card.compute.clear();
   EXPECT_NE(refusal_of(card).find("a card by hand"), std::string::npos) << refusal_of(card);
-}
-
-TEST(TargetDevice, TheHostLinkIsNoMemory) {
-  Ceilings card = published_card();
-  card.memory.push_back({std::string(kHostLink), 6e10, 0, testing::published_roof()});
-  EXPECT_DOUBLE_EQ(target_device(card, testing::plain_parameters(), 1, 1).dram, 1e12);
 }
 
 TEST(TargetDevice, ACardWithoutAPublishedFp16RateHasItsArchitectures) {
@@ -163,21 +144,11 @@ TEST(TargetDevice, ACurveOrAnL3IsACpus) {
   machine.memory.insert(machine.memory.begin() + 1, {"L3", 5e11, 32 << 20, testing::given_roof()});
   const auto by_level = target_device(machine, parameters, 1, 1);
   EXPECT_FALSE(by_level.is_gpu);
-  EXPECT_FALSE(by_level.is_gpu);
   EXPECT_DOUBLE_EQ(by_level.cache_bytes, 32 << 20);
   EXPECT_DOUBLE_EQ(by_level.dram, testing::kDramBandwidth);
   Ceilings measured = testing::round_ceilings();
   measured.curve.points = {{1000, 1e11, 1e11, 1e11, 1e11, 1e11, 0}};
   EXPECT_FALSE(target_device(measured, parameters, 1, 1).is_gpu);
-}
-
-TEST(TargetDevice, HasTheFactsOfItsCard) {
-  Ceilings card = published_card();
-  card.facts.l2_bytes = 50 << 20;
-  card.facts.multiprocessors = 132;
-  const auto device = target_device(card, testing::plain_parameters(), 1, 1);
-  EXPECT_DOUBLE_EQ(device.cache_bytes, 50 << 20);
-  EXPECT_DOUBLE_EQ(device.multiprocessors, 132);
 }
 
 TEST(PeakFor, OfACardAnotherTypeTakesThePlaceOfWhatIsNotPublished) {
@@ -188,15 +159,12 @@ TEST(PeakFor, OfACardAnotherTypeTakesThePlaceOfWhatIsNotPublished) {
   EXPECT_EQ(peak_for(device, DType::fp8), 1e14);
   EXPECT_EQ(peak_for(device, DType::int8), std::nullopt);
   EXPECT_EQ(peak_for(device, DType::fp64), std::nullopt);
-}
-
-TEST(PeakFor, OfOtherRoofsOnlyTf32MayBeFp32s) {
+  // Of other roofs only tf32 may be fp32's.
   const Ceilings machine = testing::round_ceilings();
-  const auto device = target_device(machine, testing::plain_parameters(), 1, 1);
-  EXPECT_EQ(peak_for(device, DType::fp32), testing::kFp32Peak);
-  EXPECT_EQ(peak_for(device, DType::tf32), testing::kFp32Peak);
+  const auto other = target_device(machine, testing::plain_parameters(), 1, 1);
+  EXPECT_EQ(peak_for(other, DType::tf32), testing::kFp32Peak);
   for (const DType dtype : {DType::fp16, DType::bf16, DType::fp8, DType::fp64}) {
-    EXPECT_EQ(peak_for(device, dtype), std::nullopt) << name_of(dtype);
+    EXPECT_EQ(peak_for(other, dtype), std::nullopt) << name_of(dtype);
   }
 }
 
@@ -207,37 +175,20 @@ TEST(ShippedParameters, HaveEveryClassOnGpuAndCpu) {
     for (std::size_t i = 0; i < kOpClassCount; ++i) {
       const auto& of_class = parameters_of(*classes, static_cast<OpClass>(i));
       EXPECT_EQ(of_class.name, kOpClassNames[i]);
-      EXPECT_GT(of_class.low, 0) << of_class.name;
-      EXPECT_LE(of_class.low, 1) << of_class.name;
-      EXPECT_GE(of_class.high, 1) << of_class.name;
-      EXPECT_GT(of_class.of_bandwidth, 0) << of_class.name;
-      EXPECT_LE(of_class.of_bandwidth, 1.5) << of_class.name;
-      EXPECT_GE(of_class.of_peak, 0) << of_class.name;
-      EXPECT_LE(of_class.of_peak, 1.5) << of_class.name;
-      EXPECT_EQ(of_class.of_peak == 0 && is_contraction(static_cast<OpClass>(i)), false) << of_class.name;
+      EXPECT_TRUE(0 < of_class.low && of_class.low <= 1 && of_class.high >= 1) << of_class.name;
+      EXPECT_TRUE(0 < of_class.of_bandwidth && of_class.of_bandwidth <= 1.5) << of_class.name;
+      const double least = is_contraction(static_cast<OpClass>(i)) ? 0.01 : 0;
+      EXPECT_TRUE(least <= of_class.of_peak && of_class.of_peak <= 1.5) << of_class.name;
     }
   }
-  for (const double overlap : {shipped.gpu.overlap, shipped.cpu.overlap, shipped.gpu.product.overlap}) {
-    EXPECT_GE(overlap, 0.5);
+  const auto& gpu = shipped.gpu;
+  for (const double share : {gpu.product.unaligned, gpu.convolution.unaligned, gpu.inline_ecc, shipped.common_error}) {
+    EXPECT_TRUE(0 < share && share <= 1);
   }
-  EXPECT_GE(shipped.gpu.streaming.permuted, 1);
-  for (const double share :
-       {shipped.gpu.product.unaligned, shipped.gpu.convolution.unaligned, shipped.gpu.inline_ecc}) {
-    EXPECT_GT(share, 0);
-    EXPECT_LE(share, 1);
-  }
-  EXPECT_GE(shipped.gpu.kernel_floor, 0);
-  EXPECT_GE(shipped.cpu.op_floor, 0);
-  EXPECT_GE(shipped.common_error, 0);
-  EXPECT_LE(shipped.common_error, 1);
   for (const auto& share : shipped.achieved) {
-    EXPECT_GT(share.dram, 0) << share.compute_capability;
-    EXPECT_LE(share.dram, 1) << share.compute_capability;
-    EXPECT_GT(share.tensor, 0) << share.compute_capability;
-    EXPECT_LE(share.tensor, 1) << share.compute_capability;
-    EXPECT_GE(share.fp16_per_fp32, 1) << share.compute_capability;
-    EXPECT_GE(share.cache, 0) << share.compute_capability;
-    EXPECT_LE(share.cache, 1) << share.compute_capability;
+    EXPECT_TRUE(0 < share.dram && share.dram <= 1) << share.compute_capability;
+    EXPECT_TRUE(0 < share.tensor && share.tensor <= 1) << share.compute_capability;
+    EXPECT_TRUE(0 <= share.cache && share.cache <= 1) << share.compute_capability;
   }
 }
 
@@ -273,7 +224,6 @@ TEST(ParsedParameters, AreFoundByNameInAnyOrderAndMustBeComplete) {
   EXPECT_NE(of_bandwidth(shipped, OpClass::softmax), of_bandwidth(shipped, OpClass::linear));
   EXPECT_EQ(of_bandwidth(parameters, OpClass::softmax), of_bandwidth(shipped, OpClass::linear));
   EXPECT_EQ(of_bandwidth(parameters, OpClass::linear), of_bandwidth(shipped, OpClass::softmax));
-  EXPECT_EQ(parameters_of(parameters.gpu.classes, OpClass::linear).name, "linear");
   EXPECT_THROW(static_cast<void>(PredictionParameters::parsed(replaced(text, R"("softmax")", R"("?")"))),
                std::invalid_argument);
   EXPECT_THROW(static_cast<void>(PredictionParameters::parsed("no file")), JsonError);
@@ -290,8 +240,7 @@ TEST(Calibration, SetsNumbersByTheirNames) {
   EXPECT_EQ(parameters_of(gpu.classes, OpClass::softmax).of_bandwidth, 0.5);
   EXPECT_EQ(achieved.product.launch, 7e-6);
   EXPECT_EQ(gpu.kernel_floor, 1e-6);
-  for (const auto* none :
-       {"", "product", "product.", "product.magic", "softmax", "softmax.magic", "achieved", "classes"}) {
+  for (const auto* none : {"", "product", "product.magic", "softmax.magic", "achieved", "classes"}) {
     EXPECT_THROW(set_number(none, 1, gpu, achieved), std::invalid_argument) << none;
   }
 }
