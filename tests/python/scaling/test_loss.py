@@ -1,6 +1,5 @@
 """The parts of the loss: they add up, and a program whose times are known by construction gives them back."""
 
-import dataclasses
 import itertools
 import random
 from types import SimpleNamespace
@@ -72,29 +71,6 @@ def test_parts_add_up_to_the_loss(known, same_roofs):
             assert ("communication and overhead" in parts) == (not known)
             assert ("waiting" in parts) == ("waiting" in known)
             assert ("slower compute" in parts) == (not same_roofs)
-
-
-def test_waiting_that_compute_hides_is_no_loss():
-    four = dataclasses.replace(program(2, [2.0, 3.0], transfer=0.5, overhead=0.2), waiting=(9.0, 9.0))
-    one = program(1, [5.0], transfer=0.0, overhead=0.2)
-    parts = parts_of_loss([one, four], [1.0, 1.0], same_roofs=False)[1]
-    assert parts["communication"] == pytest.approx(0)
-    assert parts["waiting"] + parts["imbalance"] == pytest.approx(sum(four.exposed))
-    assert sum(parts.values()) == pytest.approx(2 * four.time - one.time)
-
-
-def test_without_times_of_ops_nothing_is_told_apart():
-    points = [scaled_report(n, 0.1) for n in (1, 2)]
-    made = []
-    for n, report in enumerate(points, 1):
-        lines = [
-            SimpleNamespace(**{name: getattr(line, name) for name in dir(line) if name[0] != "_"})
-            for line in report.ranks
-        ]
-        for line in lines:
-            line.compute = None
-        made.append(measured(Read(f"r{n}", report, lines, n), per_step=True))
-    assert parts_of_loss(made, [1.0, 1.0], same_roofs=True)[1] == pytest.approx({"all": 0.1})
 
 
 def test_times_of_a_rank_are_those_of_its_median_step():
