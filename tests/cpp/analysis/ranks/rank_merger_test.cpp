@@ -106,8 +106,8 @@ TEST(RankMerger, ModulesOfSomeRanksAreFoundByName) {
 TEST(RankMerger, WhatOneRankDoesNotKnowTheSumDoesNotEither) {
   OfRank second(1, 100);
   second.data.counts.ops[0].time_ns.reset();
-  second.data.counts.ops[0].costed = false;
-  second.data.counts.ops[0].work = {};
+  second.op("mine::op", second.layer, {}, 5);
+  second.data.counts.ops.back().costed = false;
   second.data.run.token_calls = {{.region = "decode", .calls = 1, .sequences = 1, .tokens = 1, .least_context = -1}};
   OfRank first(0, 100);
   first.data.run.token_calls = second.data.run.token_calls;
