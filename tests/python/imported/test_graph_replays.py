@@ -146,6 +146,9 @@ def test_captures_beside_are_chosen_by_batch(beside):
     assert time_by_op(report) == {"aten::mm": 14_000}
     *_, larger = notes(report, "graph-captures")
     assert larger == "1 replay ran a graph of a larger batch than the step had: its work is the graph's"
+    unknown = roofprof.from_trace(write_trace(beside.parent / "u.json", replays_of(None)))
+    assert unknown.total.macs == 0
+    assert any("whose operators differ" in text for text in notes(unknown, "graph-replays"))
     (beside.parent / "capture_traces" / "execution_details.json").unlink()
     assert roofprof.from_trace(beside).total.macs == (2 + 4) * 64 * 16  # by their ranges
     shutil.rmtree(beside.parent / "capture_traces")

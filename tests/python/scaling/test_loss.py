@@ -1,5 +1,6 @@
 """The parts of the loss: they add up, and a program whose times are known by construction gives them back."""
 
+import dataclasses
 import itertools
 import random
 from types import SimpleNamespace
@@ -45,6 +46,12 @@ def test_each_part_is_what_the_program_lost():
             "slower ops": (2.0 + 2.5 + 2.0 + 3.0 - 7.0) - (8.0 - 6.0),
         }
     )
+
+
+def test_without_times_of_ops_nothing_is_told_apart():
+    points = [program(ranks, [1.0] * ranks, transfer=0.1 * (ranks - 1), overhead=0.0) for ranks in (1, 2)]
+    points = [dataclasses.replace(point, compute=None) for point in points]
+    assert parts_of_loss(points, [1.0, 1.0], same_roofs=True)[1] == pytest.approx({"all": 2 * 1.1 - 1.0})
 
 
 @pytest.mark.parametrize("known", [(), ("exposed",), ("exposed", "waiting")])
