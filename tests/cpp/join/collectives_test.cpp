@@ -72,7 +72,7 @@ TEST(ExposedByPlace, IsWhatRanMeanwhile) {
       }
     }
     Intervals intervals;
-    for (const auto& call : calls) intervals.emplace_back(call.begin_ns, call.end_ns);
+    for (const auto& call : calls) intervals.push_back({call.begin_ns, call.end_ns});
     const auto shares = exposed_shares(intervals, pass.computed);
     for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_NEAR(shares[i], of_call[i], 1e-6);
     std::map<std::pair<std::int64_t, ModuleId>, double> found;
