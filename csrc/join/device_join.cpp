@@ -122,8 +122,11 @@ class Timeline {
   std::int64_t after_ns_ = 0;
 };
 
-}  // namespace
-
+// Charges every gap between two launches, in which a device ran nothing, to the module whose launch ended it. So on
+// each device busy and idle, before and after add up to the time from the trace's start (the first launch where that is
+// not known) to its end (the last one's). A device that ran nothing does not count. `observing_ns` for each launch
+// since the gap before is taken off a gap, as the host came so much later: no launch is late by more than its gap, and
+// none that a copy to the host kept waiting.
 DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules,
                                std::int64_t observing_ns) {
   std::map<std::uint32_t, std::vector<Launch>> by_device;
@@ -137,6 +140,8 @@ DeviceTimeline device_timeline(const Launches& launches, const std::vector<Modul
   }
   return timeline.take();
 }
+
+}  // namespace
 
 DeviceTrace within_pass(DeviceTrace trace, Pass& pass) {
   if (trace.start_ns == 0) return trace;

@@ -11,14 +11,6 @@
 
 namespace roofprof {
 
-// Charges every gap between two launches, in which a device ran nothing, to the module whose launch ended it. So on
-// each device busy and idle, before and after add up to the time from the trace's start (the first launch where that is
-// not known) to its end (the last one's). A device that ran nothing does not count. `observing_ns` for each launch
-// since the gap before is taken off a gap, as the host came so much later: no launch is late by more than its gap, and
-// none that a copy to the host kept waiting.
-DeviceTimeline device_timeline(const Launches& launches, const std::vector<Module>& modules,
-                               std::int64_t observing_ns = 0);
-
 // Returns the trace from the start of the pass, when it is running already, to the end of the pass. Sets
 // Pass::trace_start_ns.
 DeviceTrace within_pass(DeviceTrace trace, Pass& pass);

@@ -1,6 +1,7 @@
 #include "analysis/ranks/merged_sums.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <string_view>
@@ -124,6 +125,17 @@ void append(std::string& key, const Owner& owner) {
   append(key, owner.region);
 }
 
+void append(std::string& key, const std::array<std::int32_t, 3>& extents) {
+  for (const auto extent : extents) append(key, extent);
+}
+
+template <class... Parts>
+std::string joined(const Parts&... parts) {
+  std::string key;
+  (append(key, parts), ...);
+  return key;
+}
+
 // The place of `key` in a list, a new one at its end where it is new.
 template <class Item>
 std::size_t place_of(std::unordered_map<std::string, std::size_t>& places, std::string key, std::vector<Item>& items,
@@ -197,12 +209,6 @@ std::vector<std::int64_t> MergedSums::add_counts(const Counts& counts, const Mer
   std::vector<std::int64_t> merged;
   merged.reserve(counts.ops.size());
   for (const auto& bucket : counts.ops) {
-    std::string key;
-    append(key, bucket.op);
-    append(key, indices.owner(bucket.owner));
-    append(key, static_cast<std::int64_t>(bucket.dtype));
-    append(key, bucket.shapes);
-    append(key, bucket.costed ? 1 : 0);
     OpBucket fresh = bucket;
     fresh.owner = indices.owner(bucket.owner);
     fresh.calls = fresh.link_bytes = 0;
@@ -211,6 +217,7 @@ std::vector<std::int64_t> MergedSums::add_counts(const Counts& counts, const Mer
     fresh.counted = CountedBytes{0, 0, 0, 0};
     fresh.crossings.clear();
     fresh.time_ns.reset();
+    auto key = joined(bucket.op, fresh.owner, static_cast<std::int64_t>(bucket.dtype), bucket.shapes, bucket.costed);
     const std::size_t at = place_of(op_places_, std::move(key), ops, fresh);
     op_times_.resize(ops.size());
     ops[at].calls = saturating_add(ops[at].calls, bucket.calls);
@@ -230,9 +237,7 @@ void MergedSums::add_times(const Times& times, std::int64_t chosen_run, const Me
   for (const auto& time : times.modules) {
     MergedTime fresh;
     fresh.time.owner = indices.owner(time.owner);
-    std::string key;
-    append(key, fresh.time.owner);
-    MergedTime& sum = times_[place_of(time_places_, std::move(key), times_, fresh)];
+    MergedTime& sum = times_[place_of(time_places_, joined(fresh.time.owner), times_, fresh)];
     sum.time.calls = saturating_add(sum.time.calls, time.calls);
     sum.self.add(value_of_run(time.self_ns, chosen_run));
     sum.host_self.add(value_of_run(time.host_self_ns, chosen_run));
@@ -245,13 +250,7 @@ std::unordered_map<std::int64_t, std::int64_t> MergedSums::add_compiled_kernels(
   for (const auto& kernel : kernels) {
     CompiledKernel fresh = kernel;
     fresh.owner = indices.owner(kernel.owner);
-    std::string key;
-    append(key, kernel.name);
-    append(key, fresh.owner);
-    append(key, line_of(kernel.code));
-    append(key, kernel.source);
-    append(key, kernel.costed ? 1 : 0);
-    append(key, kernel.id > 0 ? 1 : 0);
+    auto key = joined(kernel.name, fresh.owner, line_of(kernel.code), kernel.source, kernel.costed, kernel.id > 0);
     std::set<ModuleId> modules;
     for (auto& part : fresh.parts) {
       part.module = indices.module(part.module);
@@ -282,19 +281,9 @@ void MergedSums::add_kernels(const std::vector<KernelBucket>& kernels,
     const auto known = compiled.find(kernel.compiled);
     own.compiled = known == compiled.end() ? 0 : known->second;
     if (kernel.bucket >= 0) own.bucket = buckets[static_cast<std::size_t>(kernel.bucket)];
-    std::string key;
-    append(key, own.name);
-    append(key, static_cast<std::int64_t>(own.kind));
-    append(key, static_cast<std::int64_t>(own.from));
-    append(key, static_cast<std::int64_t>(own.to));
-    for (const auto& extents : {own.grid, own.block}) {
-      for (const auto extent : extents) append(key, extent);
-    }
-    append(key, own.owner);
-    append(key, own.op);
-    append(key, own.bucket);
-    append(key, own.compiled);
-    append(key, (own.in_graph ? 2 : 0) + (own.attributed ? 1 : 0));
+    auto key = joined(own.name, static_cast<std::int64_t>(own.kind), static_cast<std::int64_t>(own.from),
+                      static_cast<std::int64_t>(own.to), own.grid, own.block, own.owner, own.op, own.bucket,
+                      own.compiled, own.in_graph, own.attributed);
     KernelBucket fresh = own;
     fresh.device = 0;  // each rank has its own
     fresh.instances = fresh.total_ns = fresh.min_ns = fresh.max_ns = fresh.bytes = fresh.counted = 0;
@@ -336,9 +325,7 @@ void MergedSums::add_device(const DeviceWork& device, const MergedIndices& indic
   timeline.observing_ns = std::max(timeline.observing_ns, device.timeline.observing_ns);
   for (const auto& own : device.counters.modules) {
     const ModuleCounters fresh = {indices.owner(own.owner), {}};
-    std::string key;
-    append(key, fresh.owner);
-    add_counters(counters.modules[place_of(counter_places_, std::move(key), counters.modules, fresh)].counters,
+    add_counters(counters.modules[place_of(counter_places_, joined(fresh.owner), counters.modules, fresh)].counters,
                  own.counters);
   }
   add(device_.dropped_records, device.dropped_records);

@@ -110,8 +110,8 @@ class Divider {
   bool uneven_ = false;
 };
 
-}  // namespace
-
+// Returns the profile of one step, from that of `steps` steps (1 or more): every sum is divided by their number. If the
+// steps did different work, counts are rounded down, and a note says so.
 Profile mean_of_steps(Profile data, std::int64_t steps) {
   Divider divider(steps);
   divider.divide(data.run);
@@ -128,8 +128,6 @@ Profile mean_of_steps(Profile data, std::int64_t steps) {
   }
   return data;
 }
-
-namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 

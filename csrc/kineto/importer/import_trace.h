@@ -18,10 +18,6 @@
 
 namespace roofprof {
 
-// Returns the profile of one step, from that of `steps` steps (1 or more): every sum is divided by their number. If the
-// steps did different work, counts are rounded down, and a note says so.
-Profile mean_of_steps(Profile data, std::int64_t steps);
-
 // A kernel that the traced program launched.
 struct TracedKernel {
   std::string name;

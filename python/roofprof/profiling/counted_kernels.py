@@ -14,6 +14,7 @@ from typing import Any
 from roofprof import _report
 from roofprof.errors import NcuError
 from roofprof.profiling import nsight_compute as ncu
+from roofprof.profiling.imported_ranks import listed
 from roofprof.profiling.nsight_compute import Kernel, Table, many, shown
 from roofprof.profiling.nsight_systems import event
 
@@ -242,7 +243,7 @@ def match(table: Table, traced: list[Kernel], device: int, steps: int) -> tuple[
         names = {kernel.name for kernel, index in zip(traced, found, strict=True) if index >= 0}
         if loose := sorted({function_name(name) for name in names if plain_name(name) not in both}):
             text += "; by the name of the function alone, as ncu writes its template arguments in another way: "
-            text += _listed(loose)
+            text += listed([*map(shown, loose)], 3)
         notes.append(("ncu-matched", text + _ROUNDED * table.rounded))
     if missing:
         times: Counter[str] = Counter()
@@ -251,16 +252,11 @@ def match(table: Table, traced: list[Kernel], device: int, steps: int) -> tuple[
         share = times.total() / (sum(kernel.time_ns for kernel in traced) or 1)
         text = f"ncu counted no launch that is {len(missing)} of the trace's {many(len(traced), 'launch', 'launches')}"
         text += f" of kernels, {100 * share:.{int(share < 0.1)}f}% of their time: they have no counters: "
-        notes.append(("ncu-not-matched", text + _listed([name for name, _ in times.most_common()])))
+        notes.append(("ncu-not-matched", text + listed([shown(name) for name, _ in times.most_common()], 3)))
     return found, notes
 
 
 _ROUNDED = "; values with prefixes are rounded, --print-units base gives all digits"
-
-
-def _listed(names: list[str]) -> str:
-    """Return the first three names in words, and how many more there are."""
-    return ", ".join(map(shown, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 # ---- as the import takes them

@@ -59,7 +59,7 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
         del report  # before the next one is read
     if assumed:
         source = "their files' names" if from_names else "their order"
-        which = f"rank {assumed[0]} is" if len(assumed) == 1 else f"ranks {_listed(assumed)} are"
+        which = f"rank {assumed[0]} is" if len(assumed) == 1 else f"ranks {listed(assumed, 8)} are"
         merger.note_assumed(
             f"traces were recorded without torch.distributed, or do not say their ranks: {which} from {source}",
         )
@@ -68,6 +68,7 @@ def merged(paths: Sequence[Path], read: Callable[[Path], Report]) -> Report:
     return Report(merger.finish())
 
 
-def _listed(ranks: list[int]) -> str:
-    shown = ", ".join(map(str, ranks[:8]))
-    return shown if len(ranks) <= 8 else f"{shown} and {len(ranks) - 8} more"
+def listed(names: Sequence[object], most: int) -> str:
+    """Return so many of the names at most, and the number of the others: "a, b and 3 more"."""
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -170,6 +170,11 @@ class _Tables:
         number = self._processes.setdefault((process or 0) >> 24, len(self._processes))
         return (number << 32) | (correlation or 0)
 
+    def _place(
+        self, device: int | None, stream: int | None, process: int | None, correlation: int | None
+    ) -> dict[str, object]:
+        return {"device": device or 0, "stream": stream or 0, "correlation": self._correlation(process, correlation)}
+
     def _launches(self) -> Iterator[str]:
         texts = self._texts
         for begin, end, thread, correlation, name in self._activity("RUNTIME", "globalTid", "correlationId", "nameId"):
@@ -183,11 +188,7 @@ class _Tables:
         for begin, end, name, short, device, stream, process, correlation, *size in self._activity(
             "KERNEL", *columns, *sizes
         ):
-            args = {
-                "device": device or 0,
-                "stream": stream or 0,
-                "correlation": self._correlation(process, correlation),
-            }
+            args = self._place(device, stream, process, correlation)
             if None not in size:
                 args |= {"grid": size[:3], "block": size[3:]}
             yield event("kernel", texts.get(name) or texts.get(short) or "kernel", begin, end, args)
@@ -207,15 +208,13 @@ class _Tables:
             way, default_source, default_to = _COPIES.get(kind, ("", "", ""))
             ends = kinds.get(source, default_source), kinds.get(to, default_to)
             name = f"Memcpy {way} ({ends[0]} -> {ends[1]})" if all(ends) else "Memcpy"
-            args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
-            args["correlation"] = self._correlation(process, correlation)
+            args = self._place(device, stream, process, correlation) | {"bytes": size or 0}
             yield event("gpu_memcpy", name, begin, end, args)
 
     def _fills(self) -> Iterator[str]:
         columns = ("deviceId", "streamId", "globalPid", "correlationId", "bytes")
         for begin, end, device, stream, process, correlation, size in self._activity("MEMSET", *columns):
-            args = {"device": device or 0, "stream": stream or 0, "bytes": size or 0}
-            args["correlation"] = self._correlation(process, correlation)
+            args = self._place(device, stream, process, correlation) | {"bytes": size or 0}
             yield event("gpu_memset", "Memset (Device)", begin, end, args)
 
     def _ranges(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roofprof.errors import Error
 from roofprof.profiling import nsight_systems
-from roofprof.profiling.imported_ranks import ranks_of_names
+from roofprof.profiling.imported_ranks import listed, ranks_of_names
 
 _BEGINNING = 1 << 20  # bytes: what torch writes before the events
 _RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*"rank"\s*:\s*(\d+)')
@@ -46,9 +46,9 @@ def traces_in(folder: Path) -> TraceFolder:
             by_process.setdefault(rank or path.name.partition(".")[0].replace(" ", "_"), []).append(path)
     left_out = []
     if others:
-        left_out.append(f"{folder}: left out, no trace of a profiler: {_listed(others)}")
+        left_out.append(f"{folder}: left out, no trace of a profiler: {listed(others, _SHOWN)}")
     if not by_process:
-        below = f"; folders in it are not read: {_listed(folders)}" if folders else ""
+        below = f"; folders in it are not read: {listed(folders, _SHOWN)}" if folders else ""
         raise Error(f"{folder} has no trace of torch.profiler{below}")
     fewest = min(map(len, by_process.values()))
     _require_one_program(folder, [paths[fewest - 1] for name, paths in by_process.items() if " " not in name])
@@ -56,7 +56,7 @@ def traces_in(folder: Path) -> TraceFolder:
     if earlier:
         left_out.append(
             f"{folder}: of several traces of a rank the latest that all ranks have is read; left out: "
-            f"{_listed(earlier)}"
+            f"{listed(earlier, _SHOWN)}"
         )
     return TraceFolder(tuple(paths[fewest - 1] for paths in by_process.values()), tuple(left_out))
 
@@ -67,7 +67,7 @@ def _require_one_program(folder: Path, untold: list[Path]) -> None:
         return
     raise Error(
         f"{folder}: which of its traces are of ranks of one program is not known, as these do not say their ranks: "
-        f"{_listed([path.name for path in untold])}; name the files"
+        f"{listed([path.name for path in untold], _SHOWN)}; name the files"
     )
 
 
@@ -89,8 +89,3 @@ def _rank_of(path: Path) -> str | None:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"

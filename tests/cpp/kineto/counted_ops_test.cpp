@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "kineto/trace_builder.h"
 
 namespace roofprof::kineto {
@@ -13,12 +16,11 @@ using testing::FakeCosts;
 using testing::TraceText;
 
 // By event, in the order of their begin: "name < owner's name", where it has one.
-std::vector<std::string> owners_of(const TraceText& text, std::int64_t* asked = nullptr) {
+std::vector<std::string> owners_of(const TraceText& text) {
   auto trace = text.trace();
   const auto tree = host_tree(trace.host);
   FakeCosts costs;
   const auto counted = counted_ops(trace, tree, costs);
-  if (asked != nullptr) *asked = costs.asked;
   std::vector<std::string> result;
   for (std::size_t i = 0; i < trace.host.size(); ++i) {
     auto line = trace.names[trace.host[i].name];
@@ -45,35 +47,18 @@ TEST(CountedOps, TheOutermostWithACostCounts) {
                           .op("aten::add", 60, 10)),
             (Lines{"aten::linear", "aten::t counts", "aten::addmm counts", "aten::mm < aten::addmm",
                    "cudaLaunchKernel < aten::addmm", "aten::add counts"}));
-}
-
-TEST(CountedOps, EqualCallsAreCostedOnce) {
-  std::int64_t asked = 0;
-  owners_of(TraceText().op("aten::mm", 0, 5).op("aten::mm", 10, 5).op("aten::mm", 20, 5).op("aten::add", 30, 5),
-            &asked);
-  EXPECT_EQ(asked, 2);
-}
-
-// Autocast and subclasses dispatch an op again; what counts is the one that does the work.
-TEST(CountedOps, AnOpOfTheSameNameInsideCounts) {
+  // Autocast and subclasses dispatch an op again; what counts is the one that does the work.
   EXPECT_EQ(owners_of(TraceText().op("aten::mm", 0, 50).op("aten::add", 5, 5).op("aten::mm", 20, 20).launch(1, 25)),
             (Lines{"aten::mm", "aten::add counts", "aten::mm counts", "cudaLaunchKernel < aten::mm"}));
-}
-
-TEST(CountedOps, OneWithoutACostIsListedOnce) {
+  // One without a cost is listed once, unless its work is counted inside; a view explains no launch.
   EXPECT_EQ(owners_of(TraceText().op("vllm::outer", 0, 50).op("vllm::inner", 5, 30).launch(1, 10)),
             (Lines{"vllm::outer", "vllm::inner counts", "cudaLaunchKernel < vllm::inner"}));
-}
-
-TEST(CountedOps, OneWhoseWorkIsCountedInsideIsNotListed) {
   EXPECT_EQ(owners_of(TraceText().op("vllm::linear", 0, 50).op("aten::mm", 5, 30)),
             (Lines{"vllm::linear", "aten::mm counts"}));
-}
-
-// The launch of an op without a cost is its own, also where a view stands in it.
-TEST(CountedOps, AViewExplainsNothing) {
   EXPECT_EQ(owners_of(TraceText().op("vllm::norm", 0, 50).op("aten::view", 5, 3).launch(1, 20)),
             (Lines{"vllm::norm counts", "aten::view counts", "cudaLaunchKernel < vllm::norm"}));
+  EXPECT_EQ(owners_of(TraceText().module("Net_0", 0, 50).range("mine", 1, 40).op("aten::mm", 2, 10).launch(1, 20)),
+            (Lines{"Net_0", "mine", "aten::mm counts", "cudaLaunchKernel"}));
 }
 
 // Kernels of Triton's have the kernel's name; functions of autograd's that of the class.
@@ -102,18 +87,6 @@ TEST(CountedOps, AGeneratedKernelsNameListsItsOps) {
   EXPECT_EQ(fused_ops("sm90_xmma_fprop", known), Lines{});
 }
 
-TEST(CountedOps, AGeneratedKernelsBucketHasItsOpsAndItsFile) {
-  const auto observed = observed_of(
-      TraceText()
-          .op("triton_poi_fused_add_relu_0", 0, 10, R"("kernel_backend": "triton", "kernel_file": "/tmp/cab.py")")
-          .launch(1, 2)
-          .kernel("triton_poi_fused_add_relu_0", 1, 5, 2));
-  ASSERT_EQ(observed.counting.ops.size(), 1);
-  EXPECT_EQ(observed.counting.ops[0].fused, (Lines{"aten::add", "aten::relu"}));
-  EXPECT_EQ(observed.counting.ops[0].code, "/tmp/cab.py");
-  EXPECT_TRUE(testing::note_of(observed.notes, "compiled-kernels").starts_with("1 generated kernel of compiled code"));
-}
-
 // Checkpointing stops its recomputation inside the last op that saves something, before that computes.
 TEST(CountedOps, TheLastOpOfARecomputationThatStopsDidNothing) {
   const auto trace = [] {
@@ -133,25 +106,71 @@ TEST(CountedOps, TheLastOpOfARecomputationThatStopsDidNothing) {
                    "cudaLaunchKernel < aten::add", "aten::mm counts"}));
 }
 
-// An autograd function's own kernel beside ops: the kernel is the function's, the ops' work theirs.
-TEST(CountedOps, OpsInOneThatLaunchesItself) {
-  const auto lines = owners_of(TraceText().op("FlashFunction", 0, 50).op("aten::mm", 5, 10).launch(1, 7).launch(2, 30));
-  EXPECT_EQ(lines[1], "aten::mm counts");
-  EXPECT_EQ(lines[2], "cudaLaunchKernel < aten::mm");
+// ---- what ran inside what, on a thread whose events have whole microseconds or nanoseconds
+
+HostEvent event(std::int64_t begin_ns, std::int64_t end_ns, std::uint32_t name, HostKind kind = HostKind::op,
+                std::uint32_t thread = 0, std::uint64_t external_id = 0) {
+  HostEvent result;
+  result.begin_ns = begin_ns;
+  result.end_ns = end_ns;
+  result.name = name;
+  result.kind = kind;
+  result.thread = thread;
+  result.correlation = external_id;
+  return result;
 }
 
-TEST(CountedOps, ModulesAndRangesCountNothing) {
-  EXPECT_EQ(owners_of(TraceText().module("Net_0", 0, 50).range("mine", 1, 40).op("aten::mm", 2, 10).launch(1, 20)),
-            (Lines{"Net_0", "mine", "aten::mm counts", "cudaLaunchKernel"}));
+// The parent's name by an event's own; -1: none.
+std::vector<std::int32_t> parents_by_name(std::vector<HostEvent> events) {
+  const auto tree = host_tree(events);
+  std::vector<std::int32_t> parents(events.size());
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto parent = tree.parents[i];
+    parents[events[i].name] = parent == kNone ? kNone : static_cast<std::int32_t>(events[at(parent)].name);
+  }
+  return parents;
 }
 
-TEST(CountedOps, AHundredThousandInEachOther) {
-  constexpr std::int64_t kOps = 100'000;
-  TraceText text;
-  for (std::int64_t i = 0; i < kOps; ++i) text.op("vllm::op" + std::to_string(i), i, 2 * kOps - 2 * i);
-  const auto lines = owners_of(text);
-  EXPECT_EQ(std::ranges::count_if(lines, [](const auto& line) { return line.ends_with(" counts"); }), 1);
-  EXPECT_TRUE(lines.back().ends_with(" counts"));
+using Parents = std::vector<std::int32_t>;
+
+TEST(HostTree, TheInnermostAroundIsTheParentInAnyOrder) {
+  std::vector<HostEvent> events = {event(0, 100'000, 0),     event(10'000, 40'000, 1), event(10'000, 20'000, 2),
+                                   event(20'000, 40'000, 3), event(50'000, 60'000, 4), event(100'000, 120'000, 5)};
+  std::vector<std::size_t> order(events.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    std::vector<HostEvent> shuffled;
+    for (const auto i : order) shuffled.push_back(events[i]);
+    ASSERT_EQ(parents_by_name(shuffled), (Parents{-1, 0, 1, 1, 0, -1}));
+  } while (std::ranges::next_permutation(order).found);
+}
+
+// Of equal times, modules and ranges are around ops, ops around launches, and ops with lower ids around others.
+TEST(HostTree, OfEqualTimesTheKindDecides) {
+  EXPECT_EQ(parents_by_name({event(0, 1'000, 3, HostKind::launch), event(0, 1'000, 2, HostKind::op, 0, 9),
+                             event(0, 1'000, 1, HostKind::op, 0, 8), event(0, 1'000, 0, HostKind::module)}),
+            (Parents{-1, 0, 1, 2}));
+}
+
+TEST(HostTree, TimesAreWholeMicroseconds) {
+  EXPECT_EQ(parents_by_name({event(0, 5'000, 0), event(2'000, 2'000, 1), event(5'000, 5'000, 2), event(0, 0, 3)}),
+            (Parents{-1, 0, 0, 0}));
+  // An op seems to begin in the last one of the op before it.
+  EXPECT_EQ(parents_by_name({event(0, 10'000, 0), event(1'000, 5'500, 1), event(5'000, 9'000, 2)}),
+            (Parents{-1, 0, 0}));
+}
+
+TEST(HostTree, WhatCrossesTheEndIsTakenToEndThere) {
+  std::vector<HostEvent> events = {event(0, 10'000, 0), event(5'000, 20'000, 1), event(12'000, 15'000, 2)};
+  const auto tree = host_tree(events);
+  EXPECT_EQ(tree.parents, (Parents{-1, 0, -1}));
+  EXPECT_EQ(events[1].end_ns, 10'000);
+}
+
+TEST(HostTree, AnOpThatIsDispatchedAgain) {
+  std::vector<HostEvent> events = {event(0, 10'000, 7), event(1'000, 2'000, 8), event(3'000, 9'000, 7),
+                                   event(4'000, 5'000, 7, HostKind::launch), event(20'000, 30'000, 7)};
+  EXPECT_EQ(host_tree(events).dispatched_again, (std::vector<bool>{true, false, false, false, false}));
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ std::vector<std::string> seeds() {
   training.kernel("gemm", 3, 400, 60).kernel("mine", 4, 470, 10).kernel("mine", 4, 485, 10);
   training.range("Optimizer.step#SGD.step", 500, 50).op("aten::add", 510, 20).launch(5, 512);
   training.copy("Memcpy HtoD (Pinned -> Device)", 5, 600, 7, 4096).copy("Memset (Device)", 5, 620, 2, 64);
+  training.event("cpu_op", "c10d::allreduce_", 700, 30).launch(6, 715).kernel("ncclDevKernel_AllReduce(x)", 6, 720, 9);
+  training.event("cpu_op", "record_param_comms", 710, 10,
+                 R"("Collective name": "allreduce", "dtype": "Float", "In msg nelems": 9, "Out msg nelems": 9, )"
+                 R"("Group size": 4, "Process Group Ranks": "[0, 1, 2, 3]", "In split size": "[1, 2]")");
   TraceText plain;
   plain.op("aten::mm", 0, 10).op("aten::add", 20, 10, "", "\"9\"").module("A_0", 40, 10).module("B_0", 60, 10);
   TraceText graphs;
@@ -68,29 +72,11 @@ void expect_rows_add_up(const testing::Derived& report) {
   ASSERT_EQ(kernels, time);
 }
 
-CalledModel small_model() {
-  CalledModel model;
-  model.modules.resize(3);
-  model.modules[kModel].type = "Net";
-  model.modules[kOutside].path = "(outside)";
-  model.modules[kOptimizer].path = "(optimizer)";
-  Module layer;
-  layer.path = "layer";
-  layer.type = "Linear";
-  layer.parent = kModel;
-  model.modules.push_back(layer);
-  model.calls = {{kModel, kNone, {}}, {3, 0, {}}};
+// Whether it gave a report.
+void read_damaged(const std::string& text, Damage& random, bool& read) {
+  auto model = testing::model_of_a_layer("layer");
   model.reads[static_cast<ModuleId>(3)] = {{{4, 4}}, "aten::linear", {std::nullopt, Shape{4, 4}}};
-  return model;
-}
-
-struct Counts {
-  std::int64_t reports = 0;
-  std::int64_t refused = 0;
-};
-
-void read_damaged(const std::string& text, Damage& random, Counts& counts) {
-  static const auto model = small_model();
+  read = false;
   try {
     TraceReader reader;
     const auto piece = 1 + random.below(random.below(2) == 0 ? 64 : 100'000);
@@ -107,12 +93,11 @@ void read_damaged(const std::string& text, Damage& random, Counts& counts) {
     observed.roofs = testing::round_ceilings();
     const testing::Derived report(join(std::move(observed)));
     ASSERT_NO_FATAL_FAILURE(expect_rows_add_up(report));
-    ++counts.reports;
+    read = true;
   } catch (const TraceError& problem) {
     const std::string sentence = problem.what();
     ASSERT_FALSE(sentence.empty());
     ASSERT_EQ(sentence.find('\n'), std::string::npos) << sentence;
-    ++counts.refused;
   }
 }
 
@@ -120,20 +105,18 @@ TEST(Fuzz, DamagedTracesGiveAReportOrOneSentence) {
   const auto* const requested = std::getenv("ROOFPROF_FUZZ_TRACES");
   const auto traces = requested == nullptr ? kTraces : std::strtoll(requested, nullptr, 10);
   const auto texts = seeds();
-  Counts counts;
+  std::int64_t reports = 0;
   for (std::int64_t i = 0; i < traces; ++i) {
     Damage random(static_cast<std::uint64_t>(i), R"({"ph")");
     auto text = texts[random.below(texts.size())];
     const auto times = 1 + random.below(6);
     for (std::size_t damage = 0; damage < times; ++damage) random.apply(text);
-    ASSERT_NO_FATAL_FAILURE(read_damaged(text, random, counts)) << "trace " << i << ":\n" << text;
-    if (HasFailure()) break;
+    bool read = false;
+    ASSERT_NO_FATAL_FAILURE(read_damaged(text, random, read)) << "trace " << i << ":\n" << text;
+    reports += read ? 1 : 0;
   }
-  EXPECT_EQ(counts.reports + counts.refused, traces);
-  RecordProperty("reports", std::to_string(counts.reports));
-  RecordProperty("refused", std::to_string(counts.refused));
-  EXPECT_GT(counts.reports, 0);
-  EXPECT_GT(counts.refused, 0);
+  EXPECT_GT(reports, 0);
+  EXPECT_LT(reports, traces);
 }
 
 }  // namespace

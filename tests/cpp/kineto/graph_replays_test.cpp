@@ -21,6 +21,16 @@ using testing::TraceText;
 
 constexpr std::int64_t kReplayUs = 1000;
 
+// The times of rows that have some, in microseconds.
+using Times = std::map<std::string, std::int64_t>;
+Times times_of(const Derived& report) {
+  Times times;
+  for (const auto& row : report.rows()) {
+    if (row.time_ns.value_or(0) > 0) times[row.path] = *row.time_ns / kReplayUs;
+  }
+  return times;
+}
+
 // A call of the runtime. `kernel`: as ROCm's launches name it; empty: as CUDA's.
 void call(TraceText& text, const std::string& name, std::int64_t correlation, std::int64_t begin,
           const std::string& kernel = "") {
@@ -115,39 +125,18 @@ TEST(GraphReplays, TheirKernelsHaveTheOpsAndModulesOfTheCapture) {
   const auto report = imported(text, given(capture_of_net()));
   EXPECT_EQ(report.data().run.model, "Net");
   EXPECT_EQ(report.total().flops, 3 * (1000 + 1000 + 16));
-  EXPECT_EQ(report.total().time_ns, 3 * 38 * kReplayUs);
   EXPECT_EQ(report.row("Linear_0").flops, 3 * 1000);
-  EXPECT_EQ(report.row("Linear_0").time_ns, 3 * 10 * kReplayUs);
   EXPECT_EQ(report.row("Linear_0").calls, 3);
-  EXPECT_EQ(report.row("Linear_1").time_ns, 3 * 20 * kReplayUs);
-  EXPECT_EQ(report.row("").self.time_ns, 3 * (5 + 3) * kReplayUs);
-  EXPECT_EQ(report.row("(outside)").time_ns.value_or(0), 0);
+  EXPECT_EQ(times_of(report), (Times{{"", 3 * 38}, {"Linear_0", 3 * 10}, {"Linear_1", 3 * 20}}));
+  EXPECT_EQ(report.data().run.runs, imported(text).data().run.runs) << "the host's time is of the trace alone";
   EXPECT_FALSE(report.coverage().uncosted.contains("(graph replay)"));
-  std::map<std::string, std::int64_t> times;
-  for (const auto& kernel : report.kernels()) times[kernel.op] += kernel.total_ns;
-  EXPECT_EQ(times, (std::map<std::string, std::int64_t>{
-                       {"aten::mm", 90 * kReplayUs}, {"aten::add", 15 * kReplayUs}, {"aten::copy_", 9 * kReplayUs}}));
+  Times times;
+  for (const auto& kernel : report.kernels()) times[kernel.op] += kernel.total_ns / kReplayUs;
+  EXPECT_EQ(times, (Times{{"aten::mm", 90}, {"aten::add", 15}, {"aten::copy_", 9}}));
   EXPECT_EQ(note_of(report.data().notes, "graph-captures"),
             "3 replays of graphs have the operators of the capture in capture.json: 12 kernels, copies and fills "
             "(114.0 µs)\n");
   EXPECT_EQ(note_of(report.data().notes, "graph-replays"), "");
-}
-
-// The time of the host is that of the trace alone: the capture's is of another run.
-TEST(GraphReplays, AddNoTimeOfTheHost) {
-  TraceText text;
-  text.module("Sampler_0", 0, 15);
-  replay_of_net(text, 9, 20);
-  text.op("aten::add", 90, 10);
-  const auto with = imported(text, given(capture_of_net()));
-  const auto without = imported(text);
-  EXPECT_EQ(with.total().idle_ns, without.total().idle_ns);
-  EXPECT_EQ(with.data().run.runs.total_ns, without.data().run.runs.total_ns);
-  std::int64_t host_ns = 0;
-  for (const auto& time : with.data().times->modules) {
-    for (const auto self : time.host_self_ns) host_ns += self;
-  }
-  EXPECT_EQ(host_ns, with.data().run.runs.total_ns.at(0));
 }
 
 TEST(GraphReplays, MatchAroundKernelsThatOneSideLacks) {
@@ -214,10 +203,8 @@ TEST(GraphReplays, PiecesFollowEachOtherAsTheyWereCaptured) {
     text.kernel(i % 4 == 3 ? "add" : "gemm", 100 + i, 100 * i + 10, 1 << i);
   }
   const auto report = imported(text, given(capture));
-  EXPECT_EQ(report.row("Layer_0").time_ns, 16 * kReplayUs);
-  EXPECT_EQ(report.row("Layer_1").time_ns, 32 * kReplayUs);
-  EXPECT_EQ(report.row("Layer_2").time_ns, (4 + 64) * kReplayUs);
-  EXPECT_EQ(report.row("Layer_3").time_ns, (8 + 128) * kReplayUs);
+  EXPECT_EQ(times_of(report),
+            (Times{{"", 252}, {"Layer_0", 16}, {"Layer_1", 32}, {"Layer_2", 4 + 64}, {"Layer_3", 8 + 128}}));
   EXPECT_EQ(report.row("").calls, 2);  // of the model that is around all pieces: 2 3, and 0 1 2 3
   EXPECT_EQ(report.total().flops, 4 * 1000 + 2 * 16);
 }
@@ -267,7 +254,6 @@ TEST(GraphReplays, RangesOfEnginesSayTheBatch) {
   EXPECT_EQ(batch_of_range("step[DECODE bs=8]"), 8);
   EXPECT_EQ(batch_of_range("capture_256_FULL"), 256);
   EXPECT_EQ(batch_of_range("ProfilerStep#7"), 0);
-  EXPECT_EQ(batch_of_range("execute_context_"), 0);
 }
 
 // Each recording numbers the instances of a class from 0 on.
@@ -276,10 +262,9 @@ TEST(GraphReplays, InstancesWithOneNumberStayApart) {
   text.module("Head_0", 0, 19).module("Linear_0", 1, 10).op("aten::mm", 2, 5).launch(1, 3).kernel("gemm", 1, 5, 7);
   replay_of_net(text, 9, 20);
   const auto report = imported(text, given(capture_of_net()));
-  EXPECT_EQ(report.row("Head_0.Linear_0").time_ns, 7 * kReplayUs);
-  EXPECT_EQ(report.row("Net_0").time_ns, 38 * kReplayUs);
-  EXPECT_EQ(report.row("Net_0.Linear_2").time_ns, 10 * kReplayUs);
-  EXPECT_EQ(report.row("Net_0.Linear_1").time_ns, 20 * kReplayUs);
+  const Times times = {{"", 45},      {"Head_0", 7},          {"Head_0.Linear_0", 7},
+                       {"Net_0", 38}, {"Net_0.Linear_2", 10}, {"Net_0.Linear_1", 20}};
+  EXPECT_EQ(times_of(report), times);
 }
 
 TEST(GraphReplays, ModulesAroundALaunchAreNotAddedAgain) {
@@ -296,8 +281,8 @@ TEST(GraphReplays, ModulesAroundALaunchAreNotAddedAgain) {
   const auto report = imported(text, given(capture));
   EXPECT_EQ(report.data().run.model, "Net");
   EXPECT_EQ(report.row("").calls, 1);
-  EXPECT_EQ(report.row("Block_0").time_ns, 10 * kReplayUs);
   EXPECT_EQ(report.row("Block_0").calls, 1);
+  EXPECT_EQ(times_of(report), (Times{{"", 10}, {"Block_0", 10}}));
 }
 
 // CUDA's launches do not name kernels: their order matches them, if equal calls ran equal kernels.
@@ -312,11 +297,6 @@ TEST(GraphReplays, LaunchesWithoutNamesAreMatchedByOrder) {
   call(other, "hipGraphLaunch", 9, 20);
   other.kernel("gemm", 9, 30, 10).kernel("add", 9, 40, 20).kernel("gemm", 9, 60, 5);
   EXPECT_NE(refusal(other, given(capture_of_net(false))).find("equal calls of an operator would have run different"),
-            std::string::npos);
-  TraceText longer;
-  replay_of_net(longer, 9, 20);
-  longer.kernel("gemm", 9, 90, 10);
-  EXPECT_NE(refusal(longer, given(capture_of_net(false))).find("captured 4 launches, the replay ran 5 kernels"),
             std::string::npos);
 }
 
@@ -339,22 +319,6 @@ TEST(GraphReplays, NodesSayTheOrderOfBranches) {
   call(capture, "cudaStreamEndCapture_v10000", 90, 5000);
   const auto report = imported(text, given(capture));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(report.row("Linear_" + std::to_string(i)).time_ns, (10 + i) * kReplayUs) << i;
-}
-
-// Numbers of nodes that are not the order of the capture: the starts tell.
-TEST(GraphReplays, StartsSayTheOrderWhereNodesDoNot) {
-  TraceText text;
-  call(text, "hipGraphLaunch", 9, 0);
-  const std::vector<std::pair<std::string, int>> ran = {{"gemm", 10}, {"gemm", 20}, {"add", 5}};
-  for (int i = 0; i < 3; ++i) {
-    text.event("kernel", ran[static_cast<std::size_t>(i)].first, 10 + 30 * i, ran[static_cast<std::size_t>(i)].second,
-               R"("correlation": 9, "device": 0, "stream": 7, "graph node id": )" + std::to_string(40 - 10 * i));
-  }
-  for (int named = 0; named < 2; ++named) {
-    const auto report = imported(text, given(capture_of_net(named == 1)));
-    EXPECT_EQ(report.total().flops, 2016);
-    EXPECT_EQ(report.row("Linear_1").time_ns, 20 * kReplayUs);
-  }
 }
 
 // A recording of both: what was captured did not run then.
@@ -398,14 +362,6 @@ TEST(GraphSequences, HaveTheLongestInCommon) {
     }
     ASSERT_EQ(matched, longest[a.size()][b.size()]) << round;
   }
-}
-
-TEST(GraphSequences, BranchesAreMatchedByName) {
-  const Sequence ran = {0, 3, 1, 2};
-  const Sequence launched = {0, 1, 2, 3};
-  auto launch_of = in_common(ran, launched);
-  match_by_name(ran, launched, launch_of);
-  EXPECT_EQ(launch_of, (std::vector<std::int32_t>{0, 3, 1, 2}));
 }
 
 }  // namespace

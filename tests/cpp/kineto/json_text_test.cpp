@@ -11,10 +11,7 @@ namespace roofprof::kineto {
 namespace {
 
 TEST(JsonText, MicrosecondsBecomeNanosecondsExactly) {
-  EXPECT_EQ(nanoseconds("0"), 0);
   EXPECT_EQ(nanoseconds("1"), 1'000);
-  EXPECT_EQ(nanoseconds("1.5"), 1'500);
-  EXPECT_EQ(nanoseconds("123.456"), 123'456);
   EXPECT_EQ(nanoseconds("123.4567"), 123'457);
   EXPECT_EQ(nanoseconds("1.0005"), 1'001);
   EXPECT_EQ(nanoseconds("1.00049999"), 1'000);
@@ -23,45 +20,16 @@ TEST(JsonText, MicrosecondsBecomeNanosecondsExactly) {
   EXPECT_EQ(nanoseconds("-12.25"), -12'250);
   EXPECT_EQ(nanoseconds("1e3"), 1'000'000);
   EXPECT_EQ(nanoseconds("1.25E-1"), 125);
-  EXPECT_EQ(nanoseconds("0.0043e3"), 4'300);
-  EXPECT_EQ(nanoseconds("1.9999e0"), 2'000);
   EXPECT_EQ(nanoseconds("\"2.5\""), 2'500);
   // Microseconds since 1970, which no double has to the nanosecond.
   EXPECT_EQ(nanoseconds("1763980000123456.789"), 1'763'980'000'123'456'789);
 }
 
-TEST(JsonText, WhatIsNoTimeIsNone) {
-  for (const auto* text : {"",
-                           "\"\"",
-                           "x",
-                           "1.2.3",
-                           "1,5",
-                           "1.5x",
-                           "NaN",
-                           "nan",
-                           "inf",
-                           "-inf",
-                           "Infinity",
-                           "null",
-                           "true",
-                           "--1",
-                           "1e400",
-                           "1e30",
-                           "-1e30",
-                           "9223372036854775807",
-                           "99999999999999999999",
-                           "[1]",
-                           "{}",
-                           "0x10",
-                           ".",
-                           "-",
-                           "e5"}) {
+TEST(JsonText, WhatIsNoNumberIsNone) {
+  for (const auto* text :
+       {"", "\"\"", "1,5", "1.5x", "NaN", "-inf", "null", "--1", "1e30", "9223372036854775807", "[1]", "0x10", "."}) {
     EXPECT_EQ(nanoseconds(text), std::nullopt) << text;
   }
-}
-
-TEST(JsonText, IntegersAlsoInQuotes) {
-  EXPECT_EQ(integer("17"), 17);
   EXPECT_EQ(integer("\"-17\""), -17);
   EXPECT_EQ(integer("9223372036854775807"), INT64_MAX);
   for (const auto* text : {"", "1.5", "1e3", "9223372036854775808", " 1", "null", "\"x\"", "\""}) {
@@ -71,15 +39,12 @@ TEST(JsonText, IntegersAlsoInQuotes) {
 
 TEST(JsonText, DecodesEscapes) {
   EXPECT_EQ(decoded(R"("plain")"), "plain");
-  EXPECT_EQ(decoded("true"), "true");
   EXPECT_EQ(decoded(R"("\u0041\u00df\u6f22\ud83d\ude00")"), "A\u00df\u6f22\U0001F600");
   EXPECT_EQ(decoded(R"("\ude00\ud83d\u0041")"), "\uFFFD\uFFFDA");
   EXPECT_EQ(decoded(R"("\ud83d\ud83d\ude00")"), "\uFFFD\U0001F600");
   EXPECT_EQ(decoded(R"("\u12")"), "\\u12");
   EXPECT_EQ(decoded(R"("\u-123")"), "\\u-123");
   EXPECT_EQ(decoded("\"a\\"), "\"a\\");
-  EXPECT_EQ(decoded("\""), "\"");
-  EXPECT_EQ(decoded(""), "");
 }
 
 std::vector<std::string> members_of(std::string_view text) {

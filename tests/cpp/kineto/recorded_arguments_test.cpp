@@ -47,47 +47,22 @@ TEST(RecordedArguments, TensorsListsAndValues) {
   EXPECT_TRUE(arguments[5].tensors[0].sizes.empty());
 }
 
-TEST(RecordedArguments, OlderTracesHaveNoStridesAndNoValues) {
-  const auto arguments = arguments_of(call("[[2,3],[]]", R"(["float","Int"])"));
-  EXPECT_TRUE(arguments.at(0).tensors.at(0).strides.empty());
-  EXPECT_EQ(arguments.at(1).kind, Kind::absent);
-}
-
 // What contradicts itself is not there: torch trusts the sizes and strides that it is given.
 TEST(RecordedArguments, WhatDoesNotFitIsAbsent) {
-  const auto kind = [](const std::string& sizes, const std::string& strides) {
-    return arguments_of(call("[" + sizes + "]", R"(["float"])", "[" + strides + "]")).at(0).kind;
+  const auto kind = [](const std::string& type, const std::string& sizes, const std::string& strides = "") {
+    return arguments_of(call("[" + sizes + "]", "[\"" + type + "\"]", "[" + strides + "]")).at(0).kind;
   };
-  EXPECT_EQ(kind("[2, 3]", "[3, 1]"), Kind::tensor);
-  EXPECT_EQ(kind("[2, 3]", "[]"), Kind::tensor);
-  EXPECT_EQ(kind("[2, 3]", "[1]"), Kind::absent);
-  EXPECT_EQ(kind("[]", "[9, 3, 1]"), Kind::absent);
-  EXPECT_EQ(kind("[2, 3]", "[-3, 1]"), Kind::absent);
-  EXPECT_EQ(kind("[-2, 3]", "[3, 1]"), Kind::absent);
-  EXPECT_EQ(kind("[2, null]", "[3, 1]"), Kind::absent);
-  EXPECT_EQ(kind("[2, 99999999999999999999]", "[3, 1]"), Kind::absent);
-}
-
-// A list that lacks one of its tensors would be costed for less than it did.
-TEST(RecordedArguments, AListWithADamagedTensorIsAbsent) {
-  const auto list = [](const std::string& sizes) {
-    return arguments_of(call("[" + sizes + "]", R"(["TensorList"])")).at(0);
-  };
-  EXPECT_EQ(list("[[2, 3], [4]]").tensors.size(), 2);
-  EXPECT_EQ(list("[]").kind, Kind::tensor_list);
-  for (const auto* sizes : {"[[2, 3], [-4]]", "[[2, 3], [null]]", "[[2, 3], [[4]]]"}) {
-    EXPECT_EQ(list(sizes).kind, Kind::absent) << sizes;
-    EXPECT_TRUE(list(sizes).tensors.empty()) << sizes;
-  }
-}
-
-TEST(RecordedArguments, DamagedListsGiveNoMoreThanTheTypesSay) {
-  for (const auto* sizes : {"", "{}", "[", "[[", "[[1],[2],[3],[4]]", "7", "\"x\"", "[1, 2]", "[[[[[]]]]]"}) {
-    const auto arguments = arguments_of(call(sizes, R"(["float", "TensorList"])", sizes, sizes));
-    EXPECT_EQ(arguments.size(), 2) << sizes;
-  }
-  EXPECT_TRUE(arguments_of(call("[[1]]", "")).empty());
-  EXPECT_TRUE(arguments_of(call("[[1]]", "7")).empty());
+  EXPECT_EQ(kind("float", "[2, 3]", "[3, 1]"), Kind::tensor);
+  EXPECT_EQ(kind("float", "[2, 3]", "[]"), Kind::tensor);
+  const std::pair<std::string, std::string> damaged[] = {
+      {"[2, 3]", "[1]"},     {"[]", "[9, 3, 1]"},     {"[2, 3]", "[-3, 1]"},
+      {"[-2, 3]", "[3, 1]"}, {"[2, null]", "[3, 1]"}, {"[2, 99999999999999999999]", "[3, 1]"}};
+  for (const auto& [sizes, strides] : damaged)
+    EXPECT_EQ(kind("float", sizes, strides), Kind::absent) << sizes << strides;
+  // A list that lacks one of its tensors would be costed for less than it did.
+  EXPECT_EQ(kind("TensorList", "[[2, 3], [4]]"), Kind::tensor_list);
+  for (const auto* sizes : {"[[2, 3], [-4]]", "[[2, 3], [null]]", "[[2, 3], [[4]]]"})
+    EXPECT_EQ(kind("TensorList", sizes), Kind::absent) << sizes;
 }
 
 std::string cat(const std::string& sizes) {

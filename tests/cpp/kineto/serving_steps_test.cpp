@@ -54,18 +54,18 @@ void expect_same(const std::string& range, std::string_view kind, const ServingS
     EXPECT_LE(step->keys, expected.keys);
     EXPECT_LE(step->pairs, expected.pairs);
     EXPECT_LE(step->causal_pairs, expected.causal_pairs);
-    return;
+  } else {
+    EXPECT_EQ(step->keys, expected.keys);
+    EXPECT_EQ(step->pairs, expected.pairs);
+    EXPECT_EQ(step->causal_pairs, expected.causal_pairs);
   }
-  EXPECT_EQ(step->keys, expected.keys);
-  EXPECT_EQ(step->pairs, expected.pairs);
-  EXPECT_EQ(step->causal_pairs, expected.causal_pairs);
 }
 
+const std::vector<Request> prefills = {{20, 20}, {12, 20}};
+const std::vector<Request> decodes = {{1, 40}, {3, 50}};
+const std::vector<Request> both = {{20, 20}, {12, 20}, {1, 40}, {3, 50}};
+
 TEST(ServingSteps, SumsOfRequestsAreExact) {
-  const std::vector<Request> prefills = {{20, 20}, {12, 20}};
-  const std::vector<Request> decodes = {{1, 40}, {3, 50}};
-  auto both = prefills;
-  both.insert(both.end(), decodes.begin(), decodes.end());
   const std::string none = "0(sq0sk0sqsq0sqsk0)";
   expect_same("execute_32_context_" + sums(prefills) + "_generation_" + none, "prefill", summed(prefills), true);
   expect_same("execute_4_context_" + none + "_generation_" + sums(decodes), "decode", summed(decodes), true);
@@ -79,10 +79,6 @@ TEST(ServingSteps, SumsOfRequestsAreExact) {
 }
 
 TEST(ServingSteps, RequestsAndTokensAloneAreLowerLimits) {
-  const std::vector<Request> prefills = {{20, 20}, {12, 20}};
-  const std::vector<Request> decodes = {{1, 40}, {3, 50}};
-  auto both = prefills;
-  both.insert(both.end(), decodes.begin(), decodes.end());
   expect_same("execute_context_2(32)_generation_0(0)", "prefill", summed(prefills), false);
   expect_same("execute_context_0(0)_generation_2(4)", "decode", summed(decodes), false);
   expect_same("execute_context_2(32)_generation_2(4)", "mixed", summed(both), false);
@@ -99,11 +95,10 @@ TEST(ServingSteps, RequestsAndTokensAloneAreLowerLimits) {
 
 TEST(ServingSteps, OtherRangesAreNone) {
   for (const auto* range :
-       {"", "execute_", "execute_model", "execute_context_1(2)", "execute_context_1(2)_generation_1(x)",
+       {"", "execute_model", "execute_context_1(2)", "execute_context_1(2)_generation_1(x)",
         "execute_context_0(0)_generation_0(0)", "execute_1_context_0(sq0sk0sqsq0sqsk0)_generation_1(sq1sk2sqsq1)",
-        "execute_context_99999999999999999999(1)_generation_0(0)", "step[0]", "step[DECODE]", "step[WARMUP bs=3]",
-        "prefill", "decode", "decode[]", "prefill[bs=2]", "capture_32_DECODE",
-        "execute_context_1(2)_generation_0(0)x"}) {
+        "execute_context_99999999999999999999(1)_generation_0(0)", "step[0]", "step[WARMUP bs=3]", "decode[]",
+        "prefill[bs=2]", "capture_32_DECODE", "execute_context_1(2)_generation_0(0)x"}) {
     EXPECT_FALSE(serving_step(range).has_value()) << range;
   }
 }
@@ -156,7 +151,6 @@ TEST(ServingSteps, AttentionGetsItsStepAndTheCachesType) {
   EXPECT_EQ(steps.of_whole_context, 2);
   ASSERT_EQ(steps.tokens.size(), 2U);
   EXPECT_EQ(steps.tokens[0].region, "decode");
-  EXPECT_EQ(steps.tokens[0].sequences, 2);
   EXPECT_EQ(steps.tokens[0].tokens, 2);
   EXPECT_EQ(steps.tokens[0].most_context, -1);  // two requests: the sum is known, not each
   EXPECT_EQ(steps.tokens[1].region, "prefill");
@@ -176,16 +170,14 @@ TEST(ServingSteps, AWindowsKernelMakesTheContextUnknown) {
 }
 
 TEST(ServingSteps, OfNestedAnnotationsTheExactOneCounts) {
-  for (const bool exact_outside : {true, false}) {
+  for (const auto& [outside, inside] : {std::pair<std::string, std::string>(kDecode, "step[DECODE bs=2]"),
+                                        std::pair<std::string, std::string>("step[DECODE bs=2]", kDecode)}) {
     TraceText text;
-    text.range(exact_outside ? kDecode : "step[DECODE bs=2]", 0, 100);
-    text.range(exact_outside ? "step[DECODE bs=2]" : kDecode, 10, 80);
+    text.range(outside, 0, 100).range(inside, 10, 80);
     attention(text, 20, 10);
     auto trace = text.trace();
-    const auto steps = find_serving_steps(trace, host_tree(trace.host));
-    EXPECT_EQ(facts_of(trace, "vllm::unified_attention_with_output").at("step_pairs"), 90) << exact_outside;
-    ASSERT_EQ(steps.tokens.size(), 1U);
-    EXPECT_EQ(steps.tokens.front().calls, 1);
+    EXPECT_EQ(find_serving_steps(trace, host_tree(trace.host)).tokens.at(0).calls, 1);
+    EXPECT_EQ(facts_of(trace, "vllm::unified_attention_with_output").at("step_pairs"), 90) << outside;
   }
 }
 
@@ -198,7 +190,6 @@ TEST(ServingSteps, KindsOfStepsAreRegions) {
   std::vector<std::string> names;
   for (const auto& region : record.tree.regions) names.push_back(region.name);
   EXPECT_EQ(names, (std::vector<std::string>{"decode", "mixed", "prefill"}));
-  EXPECT_EQ(record.regions.size(), 3U);
 }
 
 TEST(ServingSteps, NotesSayWhatIsNotKnown) {
@@ -213,8 +204,6 @@ TEST(ServingSteps, NotesSayWhatIsNotKnown) {
   EXPECT_NE(note_of(observed_of(exact).notes, "whole-context").find("1 call of attention"), std::string::npos);
 }
 
-// ---- compiled code
-
 TEST(CompiledRegions, AreRows) {
   TraceText text;
   text.event("cpu_op", "Torch-Compiled Region: 0/1", 0, 100)
@@ -225,16 +214,6 @@ TEST(CompiledRegions, AreRows) {
   std::vector<std::string> names;
   for (const auto& region : record.regions) names.push_back(region.name);
   EXPECT_EQ(names, (std::vector<std::string>{"compiled region 0/1", "compiled region fzyxwvut"}));
-}
-
-TEST(CompiledRegions, AKernelOfTritonsIsKnownByItsBackend) {
-  const auto trace = TraceText()
-                         .op("triton_poi_fused_add_0", 0, 10, R"("kernel_backend": "triton")")
-                         .op("triton_is_no_kernel", 20, 10)
-                         .trace();
-  ASSERT_EQ(trace.calls.size(), 2U);
-  EXPECT_TRUE(trace.calls[0].triton);
-  EXPECT_FALSE(trace.calls[1].triton);
 }
 
 }  // namespace

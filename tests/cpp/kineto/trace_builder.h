@@ -98,8 +98,6 @@ struct FakeCosts final : kineto::CallCosts {
   std::vector<std::string> composites = {"aten::linear", "aten::matmul"};
   std::vector<std::string> operators = {"aten::relu", "aten::max_pool2d_with_indices",
                                         "aten::_native_batch_norm_legit"};
-  std::int64_t asked = 0;
-
   bool is_operator(const std::string& name) override {
     return costs.contains(name) || std::ranges::find(operators, name) != operators.end();
   }
@@ -115,7 +113,6 @@ struct FakeCosts final : kineto::CallCosts {
     return result;
   }
   ops::Costed cost_of(const kineto::RecordedCall& call) override {
-    ++asked;
     ops::Costed result;
     result.costed = true;
     const auto known = costs.find(call.op);
@@ -125,6 +122,20 @@ struct FakeCosts final : kineto::CallCosts {
     return result;
   }
 };
+
+// A model "Net" of one layer, which its call calls.
+inline kineto::CalledModel model_of_a_layer(const std::string& path) {
+  kineto::CalledModel model;
+  model.modules.resize(4);
+  model.modules[kModel].type = "Net";
+  model.modules[kOutside].path = "(outside)";
+  model.modules[kOptimizer].path = "(optimizer)";
+  model.modules[3].path = path;
+  model.modules[3].type = "Linear";
+  model.modules[3].parent = kModel;
+  model.calls = {{kModel, kineto::kNone, {}}, {3, 0, {}}};
+  return model;
+}
 
 inline RunRecord observed_of(const TraceText& text, const std::optional<kineto::StepRange>& steps = {},
                              const kineto::CalledModel* model = nullptr) {

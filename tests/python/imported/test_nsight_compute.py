@@ -86,19 +86,12 @@ def test_units(metric, units):
             assert of(metric, unit, text) == pytest.approx(expected, nan_ok=True), unit
 
 
-@pytest.mark.parametrize("value", ["-5", "(!) n/a", "1e400", "five", "", "1.5.", "0x10", "\u0661"])
-def test_other_texts_are_no_numbers(value):
-    if value == "1.5.":
+def test_other_texts_are_no_numbers():
+    for value in ("-5", "(!) n/a", "1e400", "five", "", "0x10", "\u0661"):
+        assert math.isnan(of(BYTES, "byte", value)), value
+    for value in ("1.5.", "1.234,5", "12,5", "1.234.567", "1,23,456", "1234,5"):
         with pytest.raises(NcuError, match="LC_ALL=C"):
             of(BYTES, "byte", value)
-    else:
-        assert math.isnan(of(BYTES, "byte", value))
-
-
-@pytest.mark.parametrize("value", ["1.234,5", "12,5", "1.234.567", "1,23,456", "1234,5"])
-def test_other_decimal_points_are_refused(value):
-    with pytest.raises(NcuError, match="LC_ALL=C"):
-        of(BYTES, "byte", value)
     assert of(BYTES, "byte", "12,345.5") == 12_345.5
 
 
@@ -114,15 +107,12 @@ def test_ranges_of_both_kinds():
     assert [kernel.ranges for kernel in found.kernels] == [("epoch 1", "a::b", "step"), (), ("step",)]
 
 
-def test_rows_of_another_length_are_left_out():
+def test_a_text_that_ends_in_a_row_is_refused():
     found = table(RAW + '"1","7","g"\n"2","7","cut"\n\n')
     assert len(found.kernels) == 1
     assert found.notes == [("ncu-lacks", "2 rows of ncu's table have too few or too many fields: left out")]
-
-
-def test_a_text_that_ends_in_a_row_is_refused():
     row = RAW.index('"0","7"')
-    for cut in (row + 3, row + 20, RAW.index("1,002.25") + 4, RAW.index('"50"') + 2):
+    for cut in (row + 3, RAW.index("1,002.25") + 4, RAW.index('"50"') + 2):
         with pytest.raises(NcuError, match="^it is cut off: its last row is not whole$"):
             table(RAW[:cut])
     assert len(table(RAW[: RAW.index('"50"') + 4]).kernels) == 1  # without the line's end alone

@@ -4,24 +4,12 @@ Real traces are read where the environment variable ROOFPROF_TRACES names their 
 """
 
 import csv
-import gzip
-import json
-import os
 import re
-from pathlib import Path
 
 import pytest
-import torch
+from gpu_traces import event, events_of, needs_traces, path_of, write_trace
 
 import roofprof
-from roofprof import _C
-
-FOLDER = Path(os.environ.get("ROOFPROF_TRACES", "/nonexistent"))
-DOCS = Path(__file__).parents[3] / "docs"
-
-needs_traces = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="ROOFPROF_TRACES names no folder with traces that were recorded on GPUs"
-)
 
 BF16, FP8, LONG, FLOAT = "c10::BFloat16", "c10::Float8_e4m3fn", "long int", "float"
 
@@ -34,17 +22,15 @@ def op(name, arguments, begin=10, length=5, scalars=None, **more):
         "Concrete Inputs": scalars or [""] * len(arguments),
         **more,
     }
-    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": begin, "dur": length, "args": args}
+    return event("cpu_op", name, begin, length, **args)
 
 
 def annotation(name, begin=1, length=100):
-    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": begin, "dur": length}
+    return event("user_annotation", name, begin, length)
 
 
 def imported(tmp_path, *events):
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return roofprof.from_trace(path)
+    return roofprof.from_trace(write_trace(tmp_path / "trace.json", events))
 
 
 def attention(tokens=2, heads=4, keys=2, depth=8, **more):
@@ -65,69 +51,21 @@ def notes(report, code):
 # ---- operators
 
 
-def test_an_operator_that_torch_does_not_have_counts_by_its_position(tmp_path):
+def test_operators_that_torch_does_not_have(tmp_path):
+    """Their arguments count by position; experts are a lower limit; a wrong number of arguments is said."""
     rows = [([6, 8], BF16), ([6, 8], BF16), ([8], BF16), ([], "Scalar")]
     report = imported(tmp_path, op("_C::fused_add_rms_norm", rows))
     assert report.total.flops == 5 * 6 * 8
     assert report.total.bytes == 2 * (4 * 6 * 8 + 8)
     assert not report.total.incomplete
-    assert not report.coverage.uncosted
-
-
-def test_a_cost_of_the_users_counts_in_its_place(tmp_path):
-    event = op("_C::rms_norm", [([6, 8], BF16), ([6, 8], BF16), ([8], BF16)])
-    assert imported(tmp_path, event).total.flops == 4 * 48
-
-    @roofprof.op_cost("_C::rms_norm")
-    def norm(result, x, weight):
-        return roofprof.Work(flops=7, lower_limit=True)
-
-    try:
-        total = imported(tmp_path, event).total
-    finally:
-        _C.remove_op_cost("_C::rms_norm")
-    assert total.flops == 7
-    assert total.incomplete
-
-
-LIBRARY = torch.library.Library("sgl_kernel", "FRAGMENT")
-LIBRARY.define("silu_and_mul(Tensor! out, Tensor input) -> ()")
-LIBRARY.impl("silu_and_mul", lambda out, x: None, "CompositeExplicitAutograd")
-
-
-class Gated(torch.nn.Module):
-    def forward(self, x):
-        out = x.new_empty(x.shape[0], x.shape[1] // 2)
-        torch.ops.sgl_kernel.silu_and_mul(out, x)
-        return out
-
-
-def test_an_operator_counts_live_as_in_a_trace(tmp_path):
-    x = torch.ones(4, 16)
-    live = roofprof.count(Gated(), x).by_operator()["sgl_kernel::silu_and_mul"]
-    assert live.flops == 6 * 4 * 8
-    assert live.bytes == 4 * (4 * 16 + 4 * 8)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
-        Gated()(x)
-    there = roofprof.from_trace(profiler).by_operator()["sgl_kernel::silu_and_mul"]
-    assert (there.flops, there.read_bytes, there.write_bytes) == (live.flops, live.read_bytes, live.write_bytes)
-
-
-def test_a_wrong_number_of_arguments_is_said(tmp_path):
-    report = imported(tmp_path, op("_C::cutlass_scaled_mm", [([4, 8], BF16)]))
-    assert "_C::cutlass_scaled_mm" in report.coverage.uncosted
-    assert "'a'" in notes(report, "cost-failed")
-
-
-def test_experts_are_a_lower_limit(tmp_path):
     report = imported(tmp_path, op("vllm::moe_forward", [([6, 8], BF16), ([6, 4], BF16)]))
     assert report.total.incomplete
     assert report.total.bytes == 2 * (2 * 6 * 8 + 6 * 4)
     assert "vllm::moe_forward" in notes(report, "lower-limits")
-    assert "every op" not in report.table()
-    assert ">=" in report.table(by="op")
-    again = roofprof.Report.from_dict(report.to_dict())
-    assert again.total.incomplete
+    assert roofprof.Report.from_dict(report.to_dict()).total.incomplete
+    report = imported(tmp_path, op("_C::cutlass_scaled_mm", [([4, 8], BF16)]))
+    assert "_C::cutlass_scaled_mm" in report.coverage.uncosted
+    assert "'a'" in notes(report, "cost-failed")
 
 
 # ---- steps
@@ -146,39 +84,14 @@ def test_attention_counts_by_its_steps_sums(tmp_path):
     assert "whole context" in notes(report, "whole-context")
 
 
-def test_attention_without_sums_is_a_lower_limit(tmp_path):
-    report = imported(tmp_path, annotation("execute_context_0(0)_generation_2(2)"), attention())
-    assert report.total.incomplete
-    assert report.total.macs == 2 * 4 * 16
-    assert "does not say how long" in notes(report, "trace-lacks")
-
-
-def test_prefill_decode_and_mixed_steps_are_apart(tmp_path):
-    product = [([4, 8], BF16), ([8, 4], BF16)]
-    events = []
-    for number, step in enumerate(["context_2(4)_generation_0(0)", "context_0(0)_generation_3(3)"] * 2):
-        events += [annotation("execute_" + step, 200 * number + 1), op("aten::mm", product, 200 * number + 10)]
-    events += [annotation("execute_context_1(4)_generation_3(3)", 1000), op("aten::mm", product, 1010)]
-    report = imported(tmp_path, *events)
-    scopes = {group.keys[0]: group.macs for group in report.group("scope")}
-    assert scopes == {"prefill": 256, "decode": 256, "mixed": 128}
-    told = {phase.name: (phase.calls, phase.sequences, phase.tokens) for phase in report.language_model}
-    assert told == {"prefill": (2, 4, 8), "decode": (2, 6, 6), "mixed": (1, 4, 7)}
-    assert "decode: 2 calls with 6 new tokens" in report.table()
-    assert "of weights" not in report.table()
-
-
 def test_a_step_takes_as_long_as_its_kernels(tmp_path):
     """The engine launches for 100 microseconds; the device takes 500."""
-    launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 11, "dur": 1}
-    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 50, "dur": 500}
-    args = {"correlation": 3, "device": 0, "stream": 7, "grid": [8, 1, 1], "block": [256, 1, 1]}
     report = imported(
         tmp_path,
         annotation("execute_context_0(0)_generation_2(2)"),
         op("aten::mm", [([4, 8], BF16), ([8, 4], BF16)]),
-        launch | {"args": {"correlation": 3}},
-        kernel | {"args": args},
+        event("cuda_runtime", "cudaLaunchKernel", 11, 1, correlation=3),
+        event("kernel", "gemm", 50, 500, correlation=3, device=0, stream=7),
     )
     (decode,) = report.language_model
     assert decode.time == pytest.approx(500e-6)
@@ -188,43 +101,22 @@ def test_a_step_takes_as_long_as_its_kernels(tmp_path):
 # ---- Triton
 
 
-def triton(name, pointers, sizes=(), **more):
-    arguments = [*pointers, *(([], "Scalar") for _ in sizes)]
-    scalars = [""] * len(pointers) + [str(size) for size in sizes]
-    return op(name, arguments, scalars=scalars, kernel_backend="triton", **more)
+def triton(name, *pointers):
+    scalars = [*[""] * len(pointers), "32"]
+    return op(name, [*pointers, ([], "Scalar")], scalars=scalars, kernel_backend="triton")
 
 
 def test_a_triton_kernel_has_bytes_and_no_operations(tmp_path):
-    event = triton("triton_poi_fused_add_0", [([4, 8], BF16), ([4, 8], BF16), ([4, 8], FLOAT)], [32])
-    report = imported(tmp_path, event)
+    report = imported(tmp_path, triton("triton_poi_fused_add_0", ([4, 8], BF16), ([4, 8], BF16), ([4, 8], FLOAT)))
     row = report.by_operator()["triton_poi_fused_add_0"]
     assert (row.bytes, row.flops, row.macs) == (64 + 64 + 128, 0, 0)
     assert row.incomplete
     assert "triton_poi_fused_add_0" in notes(report, "lower-limits")
-
-
-def test_a_table_of_embeddings_counts_what_is_looked_up(tmp_path):
-    pointers = [([4], LONG), ([1000, 8], BF16), ([4, 8], BF16)]
-    assert imported(tmp_path, triton("triton_poi_fused_embedding_0", pointers, [32])).total.bytes == 32 + 64 + 64
-
-
-def test_compiled_code_has_a_row(tmp_path):
-    region = op("Torch-Compiled Region: 0/0", [], 1, 100)
-    report = imported(tmp_path, region, triton("triton_poi_fused_relu_0", [([4, 8], BF16), ([4, 8], BF16)], [32]))
-    assert any(row.path.endswith("compiled region 0/0") and row.bytes == 128 for row in report.rows)
+    looked_up = triton("triton_poi_fused_embedding_0", ([4], LONG), ([1000, 8], BF16), ([4, 8], BF16))
+    assert imported(tmp_path, looked_up).total.bytes == 32 + 64 + 64  # of the table what is looked up
 
 
 # ---- traces of real engines
-
-
-def path_of(beginning):
-    folder, _, name = beginning.rpartition("/")
-    (path,) = (FOLDER / folder).glob(f"{name}*.json.gz")
-    return path
-
-
-def events_of(beginning):
-    return json.loads(gzip.decompress(path_of(beginning).read_bytes()), strict=False)["traceEvents"]
 
 
 @needs_traces
@@ -262,15 +154,9 @@ def test_gpt_oss_on_a_b200_has_costs():
     reduced = ops["symm_mem::multimem_all_reduce_"]
     assert reduced.bytes == 2 * 2 * tokens * (37 * 2880 + 36 * 3072)
     assert {group.keys[0] for group in report.group("scope")} >= {"prefill"}
-
-
-def of_kind(events, name):
-    return [event for event in events if event.get("cat") == "cpu_op" and event["name"].startswith(name)]
-
-
-def step_of(events):
-    (name,) = {event["name"] for event in events if re.fullmatch("execute_.*", event.get("name", ""))}
-    return name, [int(number) for number in re.findall(r"\d+", name)]
+    gather = next(row for row in report.collectives if row.name == "all_gather")
+    assert (gather.bytes, gather.ranks, gather.algorithm) == (201_088 * 2, 8, "RING LL")
+    assert gather.bus_bandwidth == pytest.approx(201_088 * 2 / 21.953e-6 * 7 / 8, rel=1e-4)
 
 
 @needs_traces
@@ -280,14 +166,17 @@ def step_of(events):
 )
 def test_a_captured_layer_of_attention_in_the_step_of_the_replay(tmp_path, engine, attention_op, heads, keys, depth):
     """The annotation of the replay's trace around the call of the capture's, whose shapes are the model's."""
-    name, numbers = step_of(events_of(f"tracelens/{engine}_decode/"))
+    replayed = events_of(path_of(f"tracelens/{engine}_decode/"))
+    (name,) = {event["name"] for event in replayed if event.get("name", "").startswith("execute_")}
+    numbers = [int(number) for number in re.findall(r"\d+", name)]
     context = numbers[8]
-    assert numbers[7] == 32  # queries
-    assert numbers[10] == context  # one query each
-    captured = events_of(f"tracelens/{engine}_decode/capture_traces/")
+    assert (numbers[7], numbers[10]) == (32, context)  # queries, of which each has one
+    events = events_of(path_of(f"tracelens/{engine}_decode/capture_traces/"))
+    captured = [event for event in events if event.get("cat") == "cpu_op"]
     events = [annotation(name, 1, 1000)]
-    for number, found in enumerate([*of_kind(captured, "_C_cache_ops::")[:1], *of_kind(captured, attention_op)[:1]]):
-        events.append({**found, "ts": 100 * number + 10, "dur": 50, "pid": 1, "tid": 1})
+    for number, kind in enumerate(("_C_cache_ops::", attention_op)):
+        first = [event for event in captured if event["name"].startswith(kind)][:1]
+        events += [{**event, "ts": 100 * number + 10, "dur": 50, "pid": 1, "tid": 1} for event in first]
     report = imported(tmp_path, *events)
     row = next(group for op, group in report.by_operator().items() if op.startswith(attention_op))
     assert row.macs == context * heads * 2 * depth
@@ -312,9 +201,9 @@ def test_triton_kernels_lie_between_the_tables_bytes():
 
 
 @needs_traces
-@pytest.mark.parametrize(("name", "region"), [("tracelens/compiled/triton", "0/0"), ("hta/triton_example", "0/0")])
-def test_compiled_regions_are_rows(name, region):
+@pytest.mark.parametrize("name", ["tracelens/compiled/triton", "hta/triton_example"])
+def test_compiled_regions_are_rows(name):
     report = roofprof.from_trace(path_of(name))
-    (row,) = (row for row in report.rows if row.path.endswith(f"compiled region {region}"))
+    (row,) = (row for row in report.rows if row.path.endswith("compiled region 0/0"))
     assert row.time == pytest.approx(report.total.time)
     assert row.bytes == report.total.bytes > 0

@@ -3,11 +3,12 @@
 import json
 import random
 import textwrap
+from functools import partial
 
 import pytest
+import real_ranks
 
 import roofprof
-from roofprof import _report
 from roofprof.cli import main
 from roofprof.roofs.network import links
 from roofprof.roofs.network.measure import Point, fit, spread
@@ -20,15 +21,10 @@ def points_of(latency, bandwidth, noise=lambda: 1.0):
     return [Point(size, seconds, 1.25 * seconds) for size, seconds in times]
 
 
-def test_exact_times_give_their_latency_and_bandwidth():
-    line = fit(points_of(50e-6, 2e9))
-    assert line.latency == pytest.approx(50e-6)
-    assert line.bandwidth == pytest.approx(2e9)
-    assert line.seconds(1000) == pytest.approx(50e-6 + 1000 / 2e9)
-    assert spread(points_of(50e-6, 2e9)) == pytest.approx(0.2)
-
-
 def test_noise_moves_the_roof_little():
+    line = fit(points_of(50e-6, 2e9))
+    assert (line.latency, line.bandwidth) == (pytest.approx(50e-6), pytest.approx(2e9))
+    assert spread(points_of(50e-6, 2e9)) == pytest.approx(0.2)
     chance = random.Random(1)
     line = fit(points_of(50e-6, 2e9, lambda: 1 + 0.2 * chance.random()))
     assert line.bandwidth == pytest.approx(2e9, rel=0.2)
@@ -55,13 +51,6 @@ def test_times_that_no_line_fits_still_give_a_roof():
         fit(falling[:1])
 
 
-def test_bus_factors_are_those_of_nccl_tests():
-    bus_factor = _report.bus_factor
-    assert bus_factor("all_reduce", 4) == 1.5
-    assert bus_factor("all_gather", 4) == bus_factor("reduce_scatter", 4) == bus_factor("all_to_all", 4) == 0.75
-    assert bus_factor("broadcast", 4) == bus_factor("send", 4) == 1
-
-
 def test_links_are_known_with_their_sources():
     rates = {link.name: link.bytes_per_second for link in links.published()}
     for transfers, name in [(8e9, "PCIe 3.0 x16"), (16e9, "PCIe 4.0 x16"), (32e9, "PCIe 5.0 x16")]:
@@ -75,6 +64,8 @@ def test_without_torchrun_a_sentence_says_how(capsys, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     assert main(["ceilings", "--network"]) != 0
     assert "start it with torchrun" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["ceilings", "--network", "--seconds", "0"])
 
 
 PROGRAM = """
@@ -96,7 +87,8 @@ dist.destroy_process_group()
 
 
 @pytest.mark.measuring
-def test_it_is_measured_kept_and_found_by_a_profile(torchrun, tmp_path):
+def test_it_is_measured_kept_and_found_by_a_profile(tmp_path):
+    torchrun = partial(real_ranks.torchrun, cwd=tmp_path, ROOFPROF_CACHE_DIR=str(tmp_path / "cache"))
     done = torchrun("-m", "roofprof", "ceilings", "--network", "--seconds", 2, "--json", "network.json")
     assert done.stdout.count("gloo between 2 ranks") == 1  # rank 0 alone prints
     roofs = roofprof.Ceilings.load(tmp_path / "network.json")
@@ -106,10 +98,7 @@ def test_it_is_measured_kept_and_found_by_a_profile(torchrun, tmp_path):
         assert (roof.backend, roof.ranks) == ("gloo", 2)
         assert roof.bytes_per_second > 0
         assert roof.latency_ns >= 0
-        assert 0 <= roof.provenance.spread <= 1
-    again = torchrun("-m", "roofprof", "ceilings", "--network")
-    assert "all_reduce between" not in again.stderr  # it was known
-    assert roofs.network[0].provenance.date in again.stdout
+    assert "all_reduce between" not in torchrun("-m", "roofprof", "ceilings", "--network").stderr  # it was known
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
     torchrun(program)
@@ -134,8 +123,3 @@ def test_impossible_roofs_are_refused(tmp_path):
     file.write_text(json.dumps({"schema_version": 2, "ceilings": content, "notes": []}))
     with pytest.raises(ValueError, match="bytes_per_second of send between 2 ranks is 0"):
         roofprof.Ceilings.load(file)
-
-
-def test_seconds_are_a_number():
-    with pytest.raises(SystemExit):
-        main(["ceilings", "--network", "--seconds", "0"])

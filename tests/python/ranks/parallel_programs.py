@@ -15,15 +15,9 @@ from given_roofs import roofs
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-from torch.distributed.tensor import Shard
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor.experimental import context_parallel
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    SequenceParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import roofprof
@@ -36,34 +30,23 @@ def mlp(width=WIDTH):
     return nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, width))
 
 
-def keep(name, profiler):
-    merged = roofprof.gather(profiler.report())
-    if merged:
-        merged.to_json(FOLDER / f"{name}.json")
-
-
-def profiled(name, model, step, warmup=1):
-    """What so many steps do after those that set up."""
-    for _ in range(warmup):
-        step()
+def profiled(name, model, step):
+    """What so many steps do after one that sets up."""
+    step()
     profiler = roofprof.RooflineProfiler(model, ceilings=roofs())
     with profiler:
         for _ in range(STEPS):
             step()
             profiler.step()
-    keep(name, profiler)
+    merged = roofprof.gather(profiler.report())
+    if merged:
+        merged.to_json(FOLDER / f"{name}.json")
 
 
 def data_parallel():
     model = nn.parallel.DistributedDataParallel(mlp(), bucket_cap_mb=0.002)  # a bucket for each layer or so
     inputs = torch.rand(ROWS, WIDTH)
     profiled("ddp", model, lambda: model(inputs).sum().backward())
-
-    def accumulate():
-        with model.no_sync():
-            model(inputs).sum().backward()
-
-    profiled("ddp_no_sync", model, accumulate)
 
 
 def compressed_data_parallel():
@@ -84,28 +67,28 @@ def compressed_data_parallel():
     profiled("ddp_hook", model, lambda: model(inputs).sum().backward())
 
 
-def fully_sharded(name, reshard, policy=None):
+def fully_sharded(name, **keywords):
     model = mlp()
-    keywords = {"mp_policy": policy} if policy else {}
     for layer in (model[0], model[2]):
-        fully_shard(layer, reshard_after_forward=reshard, **keywords)
+        fully_shard(layer, reshard_after_forward=True, **keywords)
     fully_shard(model, **keywords)
     inputs = torch.rand(ROWS, WIDTH)
     profiled(name, model, lambda: model(inputs).sum().backward())
 
 
-def tensor_parallel(mesh, name, plan, shard_inputs=False):
-    model = nn.Sequential(nn.LayerNorm(WIDTH), *mlp()) if shard_inputs else mlp()
-    model = parallelize_module(model, mesh, plan)
-    rows = ROWS // (dist.get_world_size() if shard_inputs else 1)
-    inputs = torch.rand(1, rows, WIDTH) if shard_inputs else torch.rand(rows, WIDTH)
-    profiled(name, model, lambda: model(inputs).sum().backward())
+def split(mesh):
+    return parallelize_module(mlp(), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+
+
+def tensor_parallel():
+    model, inputs = split(init_device_mesh("cpu", (dist.get_world_size(),))), torch.rand(ROWS, WIDTH)
+    profiled("tp", model, lambda: model(inputs).sum().backward())
 
 
 def two_dimensional():
     """Each layer split over two ranks, and each half sharded over two others."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("shards", "tensors"))
-    model = parallelize_module(mlp(), mesh["tensors"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    model = split(mesh["tensors"])
     for layer in (model[0], model[2]):
         fully_shard(layer, mesh=mesh["shards"])
     inputs = torch.rand(ROWS, WIDTH)
@@ -143,11 +126,11 @@ class Stages(nn.Module):
         return self.layers[self.own](value)
 
 
-def pipeline(name, schedule_type):
+def pipeline():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     model = Stages(ranks, rank)
     stage = PipelineStage(model, rank, ranks, torch.device("cpu"))
-    schedule = schedule_type(stage, n_microbatches=ranks, loss_fn=nn.MSELoss())
+    schedule = ScheduleGPipe(stage, n_microbatches=ranks, loss_fn=nn.MSELoss())
     inputs, target = torch.rand(ranks * ROWS, WIDTH), torch.rand(ranks * ROWS, WIDTH)
 
     def step():
@@ -158,32 +141,22 @@ def pipeline(name, schedule_type):
         else:
             schedule.step()
 
-    profiled(name, model, step)
+    profiled("gpipe", model, step)
 
 
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    ranks = dist.get_world_size()
     data_parallel()
     compressed_data_parallel()
-    fully_sharded("fsdp", True)
-    fully_sharded("fsdp_kept", False)
-    fully_sharded("fsdp_bf16", True, MixedPrecisionPolicy(param_dtype=torch.bfloat16))
-    mesh = init_device_mesh("cpu", (ranks,))
-    tensor_parallel(mesh, "tp", {"0": ColwiseParallel(), "2": RowwiseParallel()})
-    sequence = {
-        "0": SequenceParallel(),
-        "1": ColwiseParallel(input_layouts=Shard(1)),
-        "3": RowwiseParallel(output_layouts=Shard(1)),
-    }
-    tensor_parallel(mesh, "sp", sequence, shard_inputs=True)
+    fully_sharded("fsdp")
+    fully_sharded("fsdp_bf16", mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    tensor_parallel()
     context()
-    if ranks == 4:
+    if dist.get_world_size() == 4:
         two_dimensional()
-    pipeline("gpipe", ScheduleGPipe)
-    pipeline("1f1b", Schedule1F1B)
+    pipeline()
     dist.barrier()
     dist.destroy_process_group()
 

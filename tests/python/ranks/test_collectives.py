@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 import torch.distributed as dist
 from real_ranks import torchrun
 
@@ -41,11 +42,6 @@ def timed(name, call):
     return result
 
 
-def warm(name, call):
-    call()  # connections are made in the first call
-    return call
-
-
 calls = {{
     "all_reduce": lambda: dist.all_reduce(value),
     "all_gather": lambda: dist.all_gather_into_tensor(gathered, value),
@@ -54,8 +50,8 @@ calls = {{
     "broadcast": lambda: dist.broadcast(value, 0),
     "barrier": lambda: dist.barrier(),
 }}
-for name, call in calls.items():
-    warm(name, call)
+for call in calls.values():
+    call()  # connections are made in the first call
 profiler = roofprof.RooflineProfiler(layer, ceilings=roofs())
 with profiler:
     for _ in range(3):
@@ -78,6 +74,13 @@ with profiler:
     work.wait()
     result = functional.all_reduce(value[:16384], "sum", dist.group.WORLD) + 1
 report = profiler.report()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as recorded:
+    live = roofprof.RooflineProfiler(layer, ceilings=roofs())
+    with live:
+        for call in calls.values():
+            call()
+recorded.export_chrome_trace(f"trace.rank{{rank}}.json")
+live.report().to_json(f"live.{{rank}}.json")
 json.dump(own, open(f"own.{{rank}}.json", "w"))
 report.to_json(f"r.{{rank}}.json")
 merged = roofprof.gather(report)
@@ -150,60 +153,48 @@ def test_who_is_late_makes_the_others_wait(folder, merged):
     assert row.calls == RANKS
     # Before it, a reduce: rank 0 has waited for rank 1 there already.
     assert row.wait + by_bytes(merged, "reduce", 4 * 2048).wait > 2 * 0.2
-    # All called it at once, and rank 1 slept afterwards, while the call was done: that is nobody's wait.
-    late = by_bytes(merged, "all_reduce", 4 * 8192)
-    assert late.wait <= late.time
     for row in merged.collectives:
         if row.wait is None:
             assert row.name in {"send", "recv"}
             continue
-        assert row.wait >= 0
-        assert row.transfer >= 0
+        assert min(row.wait, row.transfer) >= 0
         assert row.wait + row.transfer == pytest.approx(row.time, abs=1e-12), row.name
     waiting = [rank.waiting for rank in merged.ranks]
     assert waiting[2] > 0.2
     assert waiting[1] < waiting[2]
 
 
-def test_ranks_have_their_communication(folder, merged):
+def test_ranks_tables_and_files_have_them(folder, merged):
     for rank in merged.ranks:
         report = of_rank(folder, rank.rank)
         assert rank.exposed <= rank.communication <= rank.wall
-        assert rank.waiting <= sum(row.time for row in report.collectives if row.time)
         assert rank.idle == pytest.approx(max(rank.wall - rank.compute - rank.exposed, 0))
         assert report.total.communication == pytest.approx(sum(row.time for row in report.collectives if row.time))
-
-
-def test_tables_and_files_have_them(folder, merged):
-    text = merged.table(by="collective", width=200)
-    assert "reduce_scatter" in text
-    assert "transfer" in text
-    assert merged.table(by="rank", width=200).count("\n   ") >= RANKS
     waiting = merged.table(by="rank", columns="waiting", sort="waiting", legend=False).split("\n\n")[1].splitlines()
     most = max(merged.ranks, key=lambda rank: rank.waiting)
     assert waiting[0].split() == ["rank", "waiting"]
     assert waiting[2].split() == [str(most.rank), roofprof.fields.of("rank")["waiting"].cell(most)]
-    row = max(merged.collectives, key=lambda row: row.wire_bytes)
-    wire = merged.table(by="collective", columns=["wire bytes"], sort="wire_bytes", legend=False)
-    assert wire.split("\n\n")[1].splitlines()[2].split() == [
-        row.name,
-        roofprof.fields.of("collective")["wire_bytes"].cell(row),
-    ]
     assert "exposed: of it, while no op computed" in " ".join(merged.table(by="rank").split())
-    again = roofprof.Report.from_json(folder / "all.json")
-    assert again.to_json() == merged.to_json()
     files = roofprof.merge(folder / f"r.{rank}.json" for rank in range(RANKS))
     assert files.to_dict()["merged"] == merged.to_dict()["merged"]
     assert files.to_dict()["collectives"] == merged.to_dict()["collectives"]
 
 
-def test_a_model_alone_has_none():
-    import torch
+def test_a_trace_of_the_same_calls_has_the_same_collectives(folder):
+    """But for their groups, which traces of gloo do not tell where there are several."""
 
+    def structure(report):
+        return {(row.name, row.op, row.backend, row.calls, row.bytes) for row in report.collectives}
+
+    imported = roofprof.from_trace(sorted(folder.glob("trace.rank*.json")))
+    assert structure(imported) == structure(roofprof.merge(sorted(folder.glob("live.*.json"))))
+    assert all(row.timed_calls == row.calls for row in imported.collectives)
+
+
+def test_a_model_alone_has_none():
     report = roofprof.count(torch.nn.Linear(3, 4), torch.rand(2, 3))
     assert report.collectives == []
     assert "no collectives" in report.table(by="collective")
-    assert "collectives" not in report.to_dict()
 
 
 # ---- clocks
@@ -223,20 +214,11 @@ def test_the_offset_of_another_clock_is_found(monkeypatch):
     monkeypatch.setattr(time, "monotonic_ns", clock)
     asking.start()
     found = []
-    tell = _report.ClockOffset
     monkeypatch.setattr(_report, "ClockOffset", lambda offset, error: found.append((offset, error)))
     clocks.tell(store, "clock", deadline)
     asking.join()
     ((offset, error),) = found
     assert abs(offset - ahead) <= error
-    assert error > 0
-    assert tell(1, 2)
     assert store.num_keys() == 0
-
-
-def test_who_does_not_ask_is_not_waited_for():
-    store = dist.HashStore()
-    begin = time.monotonic()
-    with pytest.raises(dist.DistError):
-        clocks.tell(store, "clock", begin + 0.2)
-    assert time.monotonic() - begin >= 0.1  # a part of it at least: clocks round
+    with pytest.raises(dist.DistError):  # who does not ask is not waited for
+        clocks.tell(store, "clock", true_clock() / 1e9 + 0.2)

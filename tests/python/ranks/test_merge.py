@@ -29,19 +29,15 @@ def files(tmp_path, monkeypatch):
 def test_sums(files):
     own = [roofprof.Report.from_json(name) for name in files]
     merged = roofprof.merge(files)
-    assert merged == roofprof.merge(own) or merged.to_dict()["rows"] == roofprof.merge(own).to_dict()["rows"]
+    assert merged.to_dict()["merged"] == roofprof.merge(own[::-1]).to_dict()["merged"]
     assert merged.total.macs == (1 + 2 + 3) * 8 * 4
     assert merged.total.bytes == sum(report.total.bytes for report in own)
     assert merged.total.time == pytest.approx(sum(report.total.time for report in own))
     assert merged.row("0").calls == RANKS
     assert merged.row("0").params == 8 * 4 + 4
     assert {op: group.macs for op, group in merged.by_operator().items()}["aten::linear"] == 6 * 32
-    assert all(report.ranks == [] for report in own)
-
-
-def test_the_slowest_and_the_median_rank_keep_their_reports(files):
-    merged = roofprof.merge(files)
-    own = [roofprof.Report.from_json(name) for name in files]
+    assert "no ranks: the report is of one process" in own[0].table(by="rank")
+    # The slowest and the median rank keep their reports.
     by_compute = sorted(merged.ranks, key=lambda rank: (rank.compute, -rank.rank))
     kept = {by_compute[-1].rank, by_compute[1].rank}
     for rank in range(RANKS):
@@ -54,14 +50,6 @@ def test_the_slowest_and_the_median_rank_keep_their_reports(files):
         own[0].report_of(0)
 
 
-def test_order_does_not_matter(files):
-    forth, back = (roofprof.merge(names) for names in (files, files[::-1]))
-    assert forth.to_dict()["merged"] == back.to_dict()["merged"]
-    for name, field in roofprof.fields.of("row").items():
-        if not name.endswith("_shapes"):  # of a call of the first rank
-            assert [getattr(row, name) for row in forth.rows] == [getattr(row, name) for row in back.rows], field.key
-
-
 def test_files_and_tables(files, tmp_path, capsys):
     assert main(["merge", *files, "-o", "all.json"]) == 0
     table = capsys.readouterr().out
@@ -70,25 +58,9 @@ def test_files_and_tables(files, tmp_path, capsys):
     merged = roofprof.Report.from_json("all.json")
     assert merged == roofprof.merge(files)
     assert main(["show", "all.json", "--by", "rank", "--csv", "rows.csv"]) == 0
-    shown = capsys.readouterr().out
-    assert [line.split()[0] for line in shown.splitlines() if line.strip()[:1].isdigit()] == ["0", "1", "2"]
     header, *lines = (tmp_path / "rows.csv").read_text().splitlines()
     assert header.startswith("rank,host,device,")
     assert [line.partition(",")[0] for line in lines] == ["0", "1", "2"]
-    assert main(["show", "all.json", "--csv", "rows.csv"]) == 0
-    assert "time_max_ns" in (tmp_path / "rows.csv").read_text().splitlines()[0]
-
-
-@pytest.mark.integration
-def test_data_frames(files):
-    merged = roofprof.merge(files)
-    assert merged.to_pandas()["slowest_rank"].tolist() == [row.slowest_rank for row in merged.rows]
-
-
-def test_a_report_of_one_process_has_no_ranks(files, capsys):
-    assert main(["show", files[0], "--by", "rank"]) == 0
-    assert "no ranks: the report is of one process" in capsys.readouterr().out
-    assert roofprof.Report.from_json(files[0]).total.time_max is None
 
 
 def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypatch):

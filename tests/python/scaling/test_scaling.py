@@ -66,26 +66,11 @@ def test_the_slowest_rank_and_the_smallest_report_count():
     assert "speed-up" in str(found)
 
 
-def test_a_program_of_one_process_counts_as_one_rank():
-    of_block = profiler(nn.Sequential(nn.Linear(64, 32), nn.ReLU()))
-    with of_block:
-        for _ in range(4):
-            of_block.model(torch.rand(16, 64))
-            of_block.step()
-    alone = of_block.report()
-    found = roofprof.scaling([alone, scaled_report(2, 0.1)])
-    assert found.points[0].ranks == 1
-    assert found.points[0].time == pytest.approx(
-        alone.step_statistics.median, abs=1e-9
-    )  # reports have whole nanoseconds
-    assert found.points[0].work == MACS
-    assert found.kind == "strong"
-
-
 def test_runs_without_steps_are_compared_as_runs(monkeypatch):
     run = profiler(nn.Sequential(nn.Linear(64, 32), nn.ReLU())).run(torch.rand(16, 64))
     found = roofprof.scaling([run, scaled_report(2, 0.1)])
     assert found.per == "run"
+    assert found.points[0].ranks == 1
     assert found.points[1].time == pytest.approx(1.0)  # of ten steps
     assert found.points[1].work == 10 * MACS
     assert any("whole runs are compared" in warning for warning in found.warnings)
@@ -114,28 +99,6 @@ def test_other_roofs_leave_intensity_and_speed_together():
     assert set(roofprof.scaling([strong(1), strong(2)]).points[1].parts) >= {"lower intensity", "slower ops"}
 
 
-def test_roofs_of_the_network_are_others_for_each_number_of_ranks():
-    """They hold collectives alone, whose lower bounds are in no part of the loss."""
-    reports = []
-    for ranks in (1, 2, 4):
-        report = strong(ranks).to_dict()
-        provenance = {"source": "given", "date": "2026-01-01", "method": "by hand", "spread": 0.1}
-        roof = {"collective": "all_reduce", "backend": "gloo", "ranks": ranks, "latency_ns": 1e3 * ranks}
-        report["ceilings"]["network"] = [roof | {"bytes_per_second": 1e9 / ranks, "provenance": provenance}]
-        reports.append(roofprof.Report.from_dict(report))
-    found = roofprof.scaling(reports)
-    assert found.warnings == ()
-    plain = roofprof.scaling([strong(ranks) for ranks in (1, 2, 4)])
-    assert set(found.points[1].parts) >= {"lower intensity", "slower ops"}
-    assert [point.parts for point in found.points] == [pytest.approx(point.parts) for point in plain.points]
-
-
-@pytest.mark.parametrize("made", [roofprof.scaling, roofprof.merge])
-def test_one_path_is_no_list(made):
-    with pytest.raises(TypeError, match=r"not one path: \['a.json', ...\]"):
-        made("a.json")
-
-
 def test_what_is_refused_is_named(files, capsys, monkeypatch):
     strong(2, model="ResNet").to_json("resnet.json")
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json("count.json")
@@ -145,6 +108,9 @@ def test_what_is_refused_is_named(files, capsys, monkeypatch):
     monkeypatch.delenv("RANK")
     Path("none.json").write_text("{}")
     Path("copy.json").write_text(Path("r2.json").read_text())
+    for made in (roofprof.scaling, roofprof.merge):
+        with pytest.raises(TypeError, match=r"not one path: \['a.json', ...\]"):
+            made("a.json")
     for arguments, words in (
         (["r1.json"], "give 2 reports or more, not 1"),
         (["r1.json", "r2.json", "copy.json"], "r2.json and copy.json are both of 2 ranks: give one of them"),
@@ -173,32 +139,9 @@ def test_the_command_writes_what_was_asked_for(files, capsys):
     found = roofprof.scaling(files)
     assert stored == found.to_dict()
     assert (stored["schema"], stored["schema_version"]) == ("roofprof.scaling", 2)
-    assert (stored["generator"], stored["kind"]) == ("roofprof scaling", "strong")
-    again = roofprof.Scaling.from_json("s.json")
-    assert str(again) == str(found)
-    assert [point.time for point in again.points] == pytest.approx([point.time for point in found.points], rel=1e-15)
-    last = stored["points"][-1]
-    assert sum(last["parts_ns"].values()) == pytest.approx(last["loss_ns"])
+    assert str(roofprof.Scaling.from_json("s.json")) == str(found)
     assert Path("s.png").read_bytes().startswith(b"\x89PNG")
-    page = Path("s.html").read_text()
-    assert page == found.to_html()
-    assert "<script" not in page
-    assert 'class="total"' in page
-    assert "http-equiv" in page
-
-
-@pytest.mark.integration
-def test_names_are_text_in_the_page_and_the_picture(monkeypatch):
-    reports = [strong(n, model="<b>$x") for n in (1, 2)]
-    page = roofprof.scaling(reports).to_html()
-    assert "<b>" not in page
-    assert "&lt;b&gt;$x" in page
-    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
-    assert "The picture is left out: it needs matplotlib" in roofprof.scaling(reports).to_html()
-
-
-def test_narrow_text_says_what_it_left_out():
-    text = roofprof.scaling([strong(n) for n in (1, 2, 4)]).table(width=50)
-    assert max(map(len, text.splitlines())) <= 50
-    assert re.search("left out for the width: .*hosts, AI", text)
-    assert "speed-up" in text
+    assert Path("s.html").read_text() == found.to_html()
+    hostile = roofprof.scaling([strong(n, model="<b>$x") for n in (1, 2)]).to_html()
+    assert "<b>" not in hostile
+    assert "&lt;b&gt;$x" in hostile

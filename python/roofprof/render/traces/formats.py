@@ -91,7 +91,7 @@ def speedscope(timeline: Timeline, name: str, exporter: str) -> str:
         (f"device {device}, {stream_name(stream, lane)}", launches)
         for (device, stream, lane), launches in timeline.lanes.items()
     ]
-    frames = _Frames()
+    frames: dict[str, int] = {}  # numbers, by name
     profiles = [_profile(track, slices, frames) for track, slices in tracks if slices]
     return json.dumps(
         {
@@ -99,30 +99,20 @@ def speedscope(timeline: Timeline, name: str, exporter: str) -> str:
             "name": name,
             "exporter": exporter,
             "activeProfileIndex": 0,
-            "shared": {"frames": [{"name": frame} for frame in frames.known]},
+            "shared": {"frames": [{"name": frame} for frame in frames]},
             "profiles": profiles,
         }
     )
 
 
-class _Frames:
-    """Numbers the frames' names, each one once."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, int] = {}
-
-    def index(self, name: str) -> int:
-        return self.known.setdefault(name, len(self.known))
-
-
-def _profile(name: str, slices: Iterable[Slice], frames: _Frames) -> dict[str, Any]:
+def _profile(name: str, slices: Iterable[Slice], frames: dict[str, int]) -> dict[str, Any]:
     """Return the profile of nested ``slices``, outer ones first. Ended slices close before the next one opens."""
     events: list[dict[str, Any]] = []
     open_: list[tuple[int, int]] = []  # frame and end
     for slice_ in slices:
         while open_ and open_[-1][1] <= slice_.begin_ns:
             _close(open_, events)
-        frame = frames.index(slice_.name)
+        frame = frames.setdefault(slice_.name, len(frames))
         events.append({"type": "O", "frame": frame, "at": slice_.begin_ns})
         open_.append((frame, slice_.end_ns))
     while open_:

@@ -64,8 +64,13 @@ def tell(store: Store, prefix: str, deadline: float) -> _report.ClockOffset:
     return _report.ClockOffset(int(offset), int(error))
 
 
-def _get(store: Store, key: str, deadline: float) -> str:
+def wait(store: Store, key: str, deadline: float) -> None:
+    """Wait for the key, for a moment even after the deadline. Raises DistError where it does not come."""
     store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.01)))
+
+
+def _get(store: Store, key: str, deadline: float) -> str:
+    wait(store, key, deadline)
     value = store.get(key).decode()
     store.delete_key(key)
     return value

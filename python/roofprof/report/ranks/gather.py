@@ -14,7 +14,6 @@ import socket
 import time
 import warnings
 import zlib
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from roofprof import _report
@@ -115,7 +114,7 @@ def _align(store: Store, prefix: str, rank: int, deadline: float) -> None:
     import torch.distributed as dist
 
     try:
-        store.wait([f"{prefix}/boot"], timedelta(seconds=max(deadline - time.monotonic(), 0.01)))
+        clocks.wait(store, f"{prefix}/boot", deadline)
         if store.get(f"{prefix}/boot").decode() != clocks.boot():
             clocks.ask(store, f"{prefix}/{rank}/clock", deadline)
     except dist.DistError:
@@ -127,8 +126,7 @@ def _receive(store: Store, key: str, deadline: float) -> tuple[dict[str, Any], b
 
     Raises DistError where they do not come in time.
     """
-    # A report that came while rank 0 waited for another rank is still accepted.
-    store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.01)))
+    clocks.wait(store, key, deadline)  # a report that came while rank 0 waited for another rank is still accepted
     head = json.loads(store.get(key))
     names = [f"{key}/{number}" for number in range(head["chunks"])]
     packed = b"".join(store.get(name) for name in names)

@@ -27,14 +27,15 @@ def merge(reports: Iterable[Report | str | Path], *, skip_bad: bool = False) -> 
     for position, report in enumerate(reports):
         name = f"report {position}" if isinstance(report, Report) else str(report)
         try:
-            read = report if isinstance(report, Report) else Report.from_json(report)
-            sources[merger.add(read._compiled, name)] = report
+            sources[merger.add(_read(report)._compiled, name)] = report
         except (ValueError, OSError) as error:
             if not skip_bad:
                 raise
             warnings.warn(f"roofprof: left out: {error}", stacklevel=2)
     for rank in merger.typical_ranks():
-        source = sources[rank]
-        read = source if isinstance(source, Report) else Report.from_json(source)
-        merger.keep(rank, read._compiled)
+        merger.keep(rank, _read(sources[rank])._compiled)
     return Report(merger.finish())
+
+
+def _read(source: Report | str | Path) -> Report:
+    return source if isinstance(source, Report) else Report.from_json(source)
