@@ -116,11 +116,11 @@ TEST(ObservedTrace, CopiesAndFillsAreOfTheOpAroundTheirCall) {
                                      .copy("Memcpy HtoD (Pinned -> Device)", 1, 10, 30, 4096)
                                      .copy("Memset (Device)", 2, 50, 5, 64));
   ASSERT_EQ(report.kernels().size(), 2);
-  EXPECT_EQ(report.kernels()[0].kind, "copy");
+  EXPECT_EQ(report.kernels()[0].kind, KernelKind::copy);
   EXPECT_EQ(report.kernels()[0].copied, "pinned to device");
   EXPECT_EQ(report.kernels()[0].bytes, 4096);
   EXPECT_EQ(report.kernels()[0].op, "aten::add");
-  EXPECT_EQ(report.kernels()[1].kind, "fill");
+  EXPECT_EQ(report.kernels()[1].kind, KernelKind::fill);
   EXPECT_EQ(report.total().time_ns, 35 * kUs);
   expect_additive(report);
 }
@@ -333,7 +333,7 @@ TEST(ObservedTrace, ANodeThatLaunchesItself) {
                                      .launch(2, 340, 1, "2")
                                      .kernel("mine", 2, 350, 20));
   EXPECT_EQ(report.row("Linear_0").time_ns, 30 * kUs);
-  EXPECT_EQ(report.kernels()[0].phase, "backward");
+  EXPECT_EQ(report.kernels()[0].phase, Phase::backward);
   EXPECT_EQ(report.kernels()[0].module, "Linear_0");
   expect_additive(report);
 }

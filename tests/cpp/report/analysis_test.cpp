@@ -17,7 +17,7 @@ TEST(Analysis, CopiesOfAReportShareWhatIsDerived) {
   const Report report = testing::sample_transformer();
   const Report copy = report;  // NOLINT(performance-unnecessary-copy-initialization)
   EXPECT_EQ(&copy.rows(), &report.rows());
-  EXPECT_EQ(&copy.analysis().findings(), &report.analysis().findings());
+  EXPECT_EQ(&analysis_of(copy).findings(), &analysis_of(report).findings());
 }
 
 TEST(Analysis, ThreadsMayReadOneReport) {
@@ -52,7 +52,7 @@ TEST(Analysis, ParentsAreTheRowsOneLevelAboveThatPathsLieIn) {
 
 TEST(Analysis, ParentsOfFoldedRowsAreTheLinesOneLevelAbove) {
   const Report report = testing::sample_transformer();
-  const auto& folded = report.analysis().folded_rows();
+  const auto& folded = analysis_of(report).folded_rows();
   ASSERT_LT(folded.size(), report.rows().size());
   for (std::size_t i = 0; i < folded.size(); ++i) {
     if (folded[i].mean.depth == 0) {

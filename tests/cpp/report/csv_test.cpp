@@ -81,7 +81,7 @@ TEST(Csv, OfGroupsHasAColumnForEachKeyAndAddsUpToTheTotal) {
   std::int64_t macs = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     EXPECT_EQ(csv[i + 1][0], groups[i].op);
-    EXPECT_EQ(csv[i + 1][1], groups[i].phase);
+    EXPECT_EQ(csv[i + 1][1], name_of(groups[i].phase.value()));
     macs += std::stoll(csv[i + 1][column(csv, "macs")]);
   }
   EXPECT_EQ(macs, report.total().macs);

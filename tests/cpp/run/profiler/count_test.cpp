@@ -81,7 +81,7 @@ TEST(Count, TellsWhatIsAliveWhenMostMemoryIs) {
   const auto peak = std::ranges::find(timeline, true, &MemoryMoment::is_peak);
   ASSERT_NE(peak, timeline.end());
   EXPECT_EQ(peak->bytes, counted.total().peak_memory);
-  EXPECT_EQ(peak->phase, "optimizer");
+  EXPECT_EQ(peak->phase, Phase::optimizer);
   EXPECT_NE(counted.table({.by = "memory"}).find("all optimizer state"), std::string::npos);
   EXPECT_EQ(Report::from_json_text(counted.to_json()).to_csv("memory"), counted.to_csv("memory"));
 }
