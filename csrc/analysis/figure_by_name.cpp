@@ -1,6 +1,5 @@
 // A row's figures by the names that columns, or JSON and CSV, have for them.
 
-#include <stdexcept>
 #include <type_traits>
 
 #include "analysis/closest.h"
@@ -38,11 +37,11 @@ std::optional<double> number_named(const Row& row, std::string_view name) {
       found = true;
       number = as_number(value_of(row));
     } else if (info.is_called(name, of_self)) {
-      throw std::invalid_argument("'" + std::string(name) + "' is no number; read the row's member of that name");
+      throw InvalidArgument("'" + std::string(name) + "' is no number; read the row's member of that name");
     }
   });
   if (found) return number;
-  throw std::invalid_argument("no figure '" + std::string(name) + "'; the closest are " + closest(name, numbers));
+  throw InvalidArgument("no figure '" + std::string(name) + "'; the closest are " + closest(name, numbers));
 }
 
 }  // namespace

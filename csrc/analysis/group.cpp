@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "analysis/device_sums.h"
@@ -19,16 +18,13 @@ namespace {
 
 struct Key {
   std::string_view name;
-  std::optional<std::string> GroupRow::* named;
-  bool of_signature;  // tells calls of one op in one module and phase apart
+  std::optional<std::string> GroupRow::* named;  // null: the phase, which is no text
+  bool of_signature;                             // tells calls of one op in one module and phase apart
   std::string (*value)(const Profile&, const OpBucket&);
 };
 
 constexpr std::array<Key, 6> kKeys = {{
-    {"phase", &GroupRow::phase, false,
-     [](const Profile&, const OpBucket& b) {
-       return std::string(kPhaseNames[static_cast<std::size_t>(b.owner.phase)]);
-     }},
+    {"phase", nullptr, false, [](const Profile&, const OpBucket& b) { return std::string(name_of(b.owner.phase)); }},
     {"op", &GroupRow::op, false, [](const Profile&, const OpBucket& b) { return b.op; }},
     {"module", &GroupRow::module, false,
      [](const Profile& d, const OpBucket& b) { return d.tree.modules[static_cast<std::size_t>(b.owner.module)].path; }},
@@ -44,8 +40,8 @@ const Key& key_named(const std::string& name) {
   }
   std::string known;
   for (const auto& key : kKeys) add_item(known, key.name);
-  throw std::invalid_argument("cannot group by '" + name + "'; the keys are " + known +
-                              "; tables by kernel, rank, collective and memory stand alone");
+  throw InvalidArgument("cannot group by '" + name + "'; the keys are " + known +
+                        "; tables by kernel, rank, collective and memory stand alone");
 }
 
 struct Group {
@@ -226,7 +222,13 @@ std::vector<GroupRow> group_rows(const Profile& data, const Figures& total, std:
     if (on_device && group.apart) add_device_figures(group.device, group.tally.off_device, row);
     if (group.compared.buckets > 0) compare(group, timing, data.roofs, row);
     row.keys = std::move(group.keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) row.*key_named(keys[i]).named = row.keys[i];
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (const auto named = key_named(keys[i]).named; named != nullptr) {
+        row.*named = row.keys[i];
+      } else {
+        row.phase = static_cast<Phase>(std::ranges::find(kPhaseNames, row.keys[i]) - kPhaseNames.begin());
+      }
+    }
     row.calls = group.calls;
     if (group.work_elsewhere()) {
       row.work_elsewhere = true;

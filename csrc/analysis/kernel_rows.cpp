@@ -32,7 +32,7 @@ template <class Kernel>
 void copy_place_and_times(const Kernel& kernel, const Profile& data, KernelRow& row) {
   row.name = kernel.name;
   row.module = data.tree.modules[index_of(kernel.owner.module)].path;
-  row.phase = kPhaseNames[static_cast<std::size_t>(kernel.owner.phase)];
+  row.phase = kernel.owner.phase;
   row.scope = path_of_region(data, kernel.owner.region);
   row.total_ns = kernel.total_ns;
   row.instances = kernel.instances;
@@ -46,7 +46,7 @@ void copy_place_and_times(const Kernel& kernel, const Profile& data, KernelRow& 
 
 void copy_facts(const KernelBucket& kernel, const Profile& data, KernelRow& row) {
   copy_place_and_times(kernel, data, row);
-  row.kind = kKernelKindNames[static_cast<std::size_t>(kernel.kind)];
+  row.kind = kernel.kind;
   if (kernel.kind == KernelKind::copy) {
     row.copied = std::string(kMemoryNames[static_cast<std::size_t>(kernel.from)]) + " to " +
                  std::string(kMemoryNames[static_cast<std::size_t>(kernel.to)]);
@@ -184,7 +184,6 @@ void add_compiled(const CompiledKernel& kernel, const Profile& data, bool is_who
 KernelRow row_of(const CompiledKernel& kernel, const Profile& data) {
   KernelRow row;
   copy_place_and_times(kernel, data, row);
-  row.kind = kKernelKindNames[static_cast<std::size_t>(KernelKind::kernel)];
   add_compiled(kernel, data, true, row);
   return row;
 }

@@ -11,7 +11,7 @@ std::vector<MemoryRow> memory_rows(const Profile& data) {
   for (const auto& alive : data.counts.memory.alive) {
     rows.push_back({.category = std::string(kMemoryCategoryNames.at(static_cast<std::size_t>(alive.category))),
                     .module = data.tree.modules[index_of(alive.module)].path,
-                    .phase = alive.before ? "" : std::string(kPhaseNames.at(static_cast<std::size_t>(alive.phase))),
+                    .phase = alive.before ? std::nullopt : std::optional(alive.phase),
                     .before = alive.before,
                     .storages = alive.storages,
                     .bytes = alive.bytes,
@@ -27,7 +27,7 @@ std::vector<MemoryMoment> memory_moments(const Profile& data) {
     moments.push_back({.first_op = std::ssize(moments) * timeline.ops_per_point,
                        .bytes = point.bytes,
                        .module = data.tree.modules[index_of(point.module)].path,
-                       .phase = std::string(kPhaseNames.at(static_cast<std::size_t>(point.phase))),
+                       .phase = point.phase,
                        .is_peak = std::ssize(moments) == timeline.peak_point});
   }
   return moments;

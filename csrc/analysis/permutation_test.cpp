@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <numeric>
 #include <random>
-#include <stdexcept>
 #include <utility>
+
+#include "roofprof/error.h"
 
 namespace roofprof {
 
@@ -129,10 +130,10 @@ void check(const RunsOfRows& before, const RunsOfRows& after) {
     return std::ranges::all_of(rows, [&](const auto& runs) { return runs.size() == rows.front().size(); });
   };
   if (before.size() != after.size() || !as_many(before) || !as_many(after)) {
-    throw std::invalid_argument("each row needs as many runs as the others of its report");
+    throw InvalidArgument("each row needs as many runs as the others of its report");
   }
   if (before.front().size() < 2 || after.front().size() < 2) {
-    throw std::invalid_argument("each report needs two runs or more");
+    throw InvalidArgument("each report needs two runs or more");
   }
 }
 

@@ -108,21 +108,8 @@ std::int64_t rounded_ns(double seconds) {
 }
 
 std::string to_string(const Bound& bound) {
-  switch (bound.kind) {
-    case BoundKind::compute:
-      return "compute " + bound.resource;
-    case BoundKind::memory:
-      return "memory " + bound.resource;
-    case BoundKind::overhead:
-      return "overhead";
-    case BoundKind::network:
-      return bound.resource.empty() ? "network" : "network " + bound.resource;
-    case BoundKind::latency:
-      return "latency/code";
-    case BoundKind::unknown:
-      break;
-  }
-  return "unknown";
+  const std::string kind(name_of(bound.kind));
+  return bound.resource.empty() ? kind : kind + " " + bound.resource;
 }
 
 RoofShares& RoofShares::operator+=(const RoofShares& other) {

@@ -152,8 +152,8 @@ std::optional<std::int64_t> known_busy(std::int64_t busy_ns, const Profile& data
 constexpr std::int32_t kDeepestRegion = 1000;
 constexpr std::int32_t kDeepestModule = 10'000;
 
-std::invalid_argument too_deep(const std::string& what, const std::string& name, std::int32_t most) {
-  return std::invalid_argument(what + " '" + shown(name) + "' is nested more than " + std::to_string(most) + " deep");
+InvalidArgument too_deep(const std::string& what, const std::string& name, std::int32_t most) {
+  return InvalidArgument(what + " '" + shown(name) + "' is nested more than " + std::to_string(most) + " deep");
 }
 
 void check_regions(const Profile& data) {
@@ -162,7 +162,7 @@ void check_regions(const Profile& data) {
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const auto& region = data.tree.regions[static_cast<std::size_t>(i)];
     if (region.parent < 0 || region.parent > i) {
-      throw std::invalid_argument("region '" + shown(region.name) + "' comes before the region around it");
+      throw InvalidArgument("region '" + shown(region.name) + "' comes before the region around it");
     }
     const auto own = static_cast<std::size_t>(i) + 1;
     depth[own] = depth[static_cast<std::size_t>(region.parent)] + 1;
@@ -171,7 +171,7 @@ void check_regions(const Profile& data) {
   const auto check = [&](const auto& items, const std::string& what) {
     for (const auto& item : items) {
       if (item.owner.region < 0 || item.owner.region > count)
-        throw std::invalid_argument(what + " ran in no region of the profile");
+        throw InvalidArgument(what + " ran in no region of the profile");
     }
   };
   check(data.counts.ops, "an op");
@@ -186,14 +186,14 @@ void check_modules(const Profile& data) {
   const auto check = [&](ModuleId id, std::string_view what, const std::string* name = nullptr) {
     if (id >= 0 && id < std::ssize(data.tree.modules)) return;
     const std::string named(name == nullptr ? std::string() : " '" + shown(*name) + "'");
-    throw std::invalid_argument(std::string(what) + named + " belongs to no module of the profile");
+    throw InvalidArgument(std::string(what) + named + " belongs to no module of the profile");
   };
   for (const auto& bucket : data.counts.ops) check(bucket.owner.module, "op", &bucket.op);
   for (const auto& time : data.times->modules) check(time.owner.module, "a time");
   for (const auto& kernel : data.device->kernels) {
     check(kernel.owner.module, "kernel", &kernel.name);
     if (kernel.bucket >= std::ssize(data.counts.ops)) {
-      throw std::invalid_argument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
+      throw InvalidArgument("kernel '" + shown(kernel.name) + "' belongs to no op of the profile");
     }
   }
   for (const auto& kernel : data.times->compiled_kernels) {
@@ -263,19 +263,19 @@ std::optional<double> observer_overhead(const Runs& runs) {
 void check_consistent(const Profile& data) {
   const auto count = static_cast<ModuleId>(data.tree.modules.size());
   if (count <= kOptimizer) {
-    throw std::invalid_argument("the profile's first three modules must be the model, (outside) and (optimizer)");
+    throw InvalidArgument("the profile's first three modules must be the model, (outside) and (optimizer)");
   }
   std::vector<std::int32_t> depth(data.tree.modules.size());
   for (ModuleId id = 0; id < count; ++id) {
     const auto& module = data.tree.modules[index_of(id)];
     if (module.same_as >= id) {
-      throw std::invalid_argument("module '" + shown(module.path) + "' comes before the module that it repeats");
+      throw InvalidArgument("module '" + shown(module.path) + "' comes before the module that it repeats");
     }
     if (module.compiled_region >= count || module.compiled_region == id) {
-      throw std::invalid_argument("module '" + shown(module.path) + "' runs in no region of the profile");
+      throw InvalidArgument("module '" + shown(module.path) + "' runs in no region of the profile");
     }
     if (module.parent >= id || (id <= kOptimizer && module.parent >= 0)) {
-      throw std::invalid_argument("module '" + shown(module.path) + "' comes before its parent");
+      throw InvalidArgument("module '" + shown(module.path) + "' comes before its parent");
     }
     if (module.parent >= 0) depth[index_of(id)] = depth[index_of(module.parent)] + 1;
     if (depth[index_of(id)] > kDeepestModule) throw too_deep("module", module.path, kDeepestModule);
@@ -286,7 +286,7 @@ void check_consistent(const Profile& data) {
   check_collectives(data);
   check_memory(data);
   if (data.run.runs.chosen >= std::ssize(data.run.runs.total_ns)) {
-    throw std::invalid_argument("the chosen run is not among the profile's runs");
+    throw InvalidArgument("the chosen run is not among the profile's runs");
   }
 }
 
@@ -395,7 +395,7 @@ const RooflineRow& row_named(std::string_view path, const std::vector<RooflineRo
   if (found != rows.end()) return *found;
   std::vector<std::string> paths;
   for (const auto& row : rows) paths.push_back(row.path);
-  throw std::out_of_range("no row '" + std::string(path) + "'; the closest are " + closest(path, paths));
+  throw OutOfRange("no row '" + std::string(path) + "'; the closest are " + closest(path, paths));
 }
 
 RooflineRow join_total(const Profile& data, const std::vector<RooflineRow>& rows) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "analysis/closest.h"
 #include "analysis/rows.h"
@@ -31,8 +30,8 @@ std::vector<RegionId> regions_named(const Profile& data, std::string_view wanted
   }
   if (!found.empty()) return found;
   const std::string missing = "no region '" + std::string(wanted) + "'; ";
-  if (paths.empty()) throw std::out_of_range(missing + "none was opened: roofprof.scope and ROOFPROF_SCOPE open one");
-  throw std::out_of_range(missing + "the closest are " + closest(wanted, {paths.begin(), paths.end()}));
+  if (paths.empty()) throw OutOfRange(missing + "none was opened: roofprof.scope and ROOFPROF_SCOPE open one");
+  throw OutOfRange(missing + "the closest are " + closest(wanted, {paths.begin(), paths.end()}));
 }
 
 // Returns, by id, whether a region is one of those, or inside of one.

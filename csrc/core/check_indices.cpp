@@ -1,12 +1,11 @@
 #include "core/check_indices.h"
 
-#include <stdexcept>
 #include <string>
 
 namespace roofprof {
 
 void check_events(const Profile& data) {
-  const auto refuse = [](const std::string& why) { throw std::invalid_argument("an event of the run " + why); };
+  const auto refuse = [](const std::string& why) { throw InvalidArgument("an event of the run " + why); };
   const auto check = [&](const auto& event) {
     if (event.owner.module < 0 || event.owner.module >= std::ssize(data.tree.modules))
       refuse("belongs to no module of the profile");
@@ -38,15 +37,15 @@ void check_memory(const Profile& data) {
   const auto is_module = [&](ModuleId module) { return module >= 0 && module < std::ssize(data.tree.modules); };
   for (const auto& alive : data.counts.memory.alive) {
     if (!is_module(alive.module) || alive.storages < 0 || alive.bytes < 0) {
-      throw std::invalid_argument("memory at the peak belongs to no module of the profile, or is negative");
+      throw InvalidArgument("memory at the peak belongs to no module of the profile, or is negative");
     }
   }
   const auto& timeline = data.counts.memory.timeline;
   for (const auto& point : timeline.points) {
-    if (!is_module(point.module)) throw std::invalid_argument("a point of memory's timeline belongs to no module");
+    if (!is_module(point.module)) throw InvalidArgument("a point of memory's timeline belongs to no module");
   }
   if (timeline.ops_per_point < 0 || timeline.peak_point < -1 || timeline.peak_point >= std::ssize(timeline.points)) {
-    throw std::invalid_argument("memory's timeline has its peak outside of its points");
+    throw InvalidArgument("memory's timeline has its peak outside of its points");
   }
 }
 
@@ -54,21 +53,21 @@ void check_collectives(const Profile& data) {
   const auto is_in = [](std::int64_t index, const auto& list) { return index >= 0 && index < std::ssize(list); };
   for (const auto& bucket : data.comms->collectives) {
     if (!is_in(bucket.bucket, data.counts.ops) || !is_in(bucket.group, data.comms->groups)) {
-      throw std::invalid_argument("a collective belongs to no op or no group of the profile");
+      throw InvalidArgument("a collective belongs to no op or no group of the profile");
     }
     if (bucket.timed_calls < 0 || bucket.timed_calls > bucket.calls || bucket.waited_calls > bucket.timed_calls) {
-      throw std::invalid_argument("more calls of a collective are timed than were made");
+      throw InvalidArgument("more calls of a collective are timed than were made");
     }
   }
   for (const auto& exposed : data.comms->exposed_in) {
     if (!is_in(exposed.collective, data.comms->collectives) || !is_in(exposed.owner.module, data.tree.modules) ||
         exposed.owner.region < 0 || exposed.owner.region > std::ssize(data.tree.regions) || exposed.exposed_ns < 0) {
-      throw std::invalid_argument("exposed communication belongs to no collective or module, or is negative");
+      throw InvalidArgument("exposed communication belongs to no collective or module, or is negative");
     }
   }
   for (const auto& call : data.comms->calls) {
     if (!is_in(call.collective, data.comms->collectives) || call.end_ns < call.begin_ns) {
-      throw std::invalid_argument("a call of a collective belongs to none, or ends before it begins");
+      throw InvalidArgument("a call of a collective belongs to none, or ends before it begins");
     }
   }
 }

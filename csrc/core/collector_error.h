@@ -1,17 +1,18 @@
 #pragma once
 // Why a device's times or counters cannot be had, and what to do about it.
 
-#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "roofprof/error.h"
 
 namespace roofprof {
 
 // One sentence: what cannot be collected and why, then what to do, if anything can be done.
-class CollectorError : public std::runtime_error {
+class CollectorError : public RuntimeError {
  public:
   explicit CollectorError(const std::string& found, std::string advice = {})
-      : std::runtime_error(advice.empty() ? found : found + ": " + advice), found_(found), advice_(std::move(advice)) {}
+      : RuntimeError(advice.empty() ? found : found + ": " + advice), found_(found), advice_(std::move(advice)) {}
   const std::string& found() const { return found_; }
   const std::string& advice() const { return advice_; }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/note_codes.h"
+#include "roofprof/kinds.h"
 
 namespace roofprof {
 
@@ -35,9 +36,6 @@ class LaunchMarker {
   virtual void push(LaunchId id, LaunchLevel level) noexcept = 0;
   virtual void pop(LaunchLevel level) noexcept = 0;
 };
-
-enum class KernelKind : std::uint8_t { kernel, copy, fill };  // fill: a memset
-inline constexpr std::array<std::string_view, 3> kKernelKindNames = {"kernel", "copy", "fill"};
 
 // The memory that a copy reads or writes. Host memory is pinned or pageable.
 enum class Memory : std::uint8_t { unknown, pageable, pinned, device, managed };

@@ -385,10 +385,10 @@ inline constexpr std::tuple kGroupFields{
 // The fields of a kernel. "median" and its like are of the durations of its launches.
 inline constexpr std::tuple kKernelFields{
     figure_entry("name", "name", Unit::text, &KernelRow::name),
-    figure_entry("kind", "kind", Unit::text, &KernelRow::kind),
+    figure_entry("kind", "kind", Unit::text, &KernelRow::kind_name),
     figure_entry("copied", "copied", Unit::text, &KernelRow::copied),
     figure_entry("module", "module", Unit::text, &KernelRow::module),
-    figure_entry("phase", "phase", Unit::text, &KernelRow::phase),
+    figure_entry("phase", "phase", Unit::text, &KernelRow::phase_name),
     figure_entry("scope", "scope", Unit::text, &KernelRow::scope),
     figure_entry("op", "op", Unit::text, &KernelRow::op),
     figure_entry("grid", "grid", Unit::blocks, &KernelRow::grid),
@@ -503,7 +503,7 @@ inline constexpr std::tuple kCollectiveFields{
     figure_entry("name", "collective", Unit::text, &Collective::name),
     figure_entry("op", "op", Unit::text, &Collective::op),
     figure_entry("module", "module", Unit::text, &Collective::module),
-    figure_entry("phase", "phase", Unit::text, &Collective::phase),
+    figure_entry("phase", "phase", Unit::text, &Collective::phase_name),
     figure_entry("group", "group", Unit::text, &Collective::group),
     figure_entry("backend", "backend", Unit::text, &Collective::backend),
     figure_entry("ranks", "ranks", Unit::count, &Collective::known_ranks),
@@ -546,7 +546,7 @@ inline constexpr std::tuple kCollectiveFields{
 inline constexpr std::tuple kMemoryFields{
     figure_entry("category", "category", Unit::text, &MemoryRow::category),
     figure_entry("module", "module", Unit::text, &MemoryRow::module),
-    figure_entry("phase", "phase", Unit::text, &MemoryRow::phase),
+    figure_entry("phase", "phase", Unit::text, &MemoryRow::phase_name),
     figure_entry("before", "before", Unit::flag, &MemoryRow::before,
                  {.legend = {"before: it was there before what was counted, and is not in the peak memory"}}),
     figure_entry("storages", "storages", Unit::count, &MemoryRow::storages,

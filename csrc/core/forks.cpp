@@ -5,7 +5,8 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <stdexcept>
+
+#include "roofprof/error.h"
 
 namespace roofprof {
 namespace {
@@ -16,8 +17,7 @@ class GrowingList {
  public:
   void add(T value) {
     const auto place = taken_.fetch_add(1);
-    if (place >= entries_.size())
-      throw std::logic_error("roofprof: more of the process's mutexes than were thought of");
+    if (place >= entries_.size()) throw LogicError("roofprof: more of the process's mutexes than were thought of");
     entries_[place].value = value;
     entries_[place].is_there.store(true, std::memory_order_release);
   }

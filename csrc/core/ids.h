@@ -1,18 +1,13 @@
 #pragma once
 // Names the place where something ran: the phase, and the numbers of modules and regions.
 
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+
+#include "roofprof/kinds.h"
 
 namespace roofprof {
-
-enum class Phase : std::uint8_t { forward, backward, recompute, optimizer };
-inline constexpr std::size_t kPhaseCount = 4;
-inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames = {"forward", "backward", "recompute",
-                                                                          "optimizer"};
 
 // Index into Tree::modules.
 using ModuleId = std::int32_t;

@@ -2,7 +2,6 @@
 // The members of observed data, named once: whatever writes it or reads it walks these lists.
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -192,7 +191,7 @@ TextKey(Told&) -> TextKey<Told>;
 // Throws std::invalid_argument where it is of another kind than OneRun already.
 inline void set_kind(Origin& origin, std::variant<OneRun, Predicted, MergedRanks> kind) {
   if (!std::holds_alternative<OneRun>(origin.kind)) {
-    throw std::invalid_argument("a profile is predicted or merged, and this has both 'prediction' and 'merged'");
+    throw InvalidArgument("a profile is predicted or merged, and this has both 'prediction' and 'merged'");
   }
   origin.kind = std::move(kind);
 }

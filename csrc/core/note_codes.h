@@ -4,12 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "roofprof/error.h"
 #include "roofprof/note.h"
 
 namespace roofprof {
@@ -214,7 +214,7 @@ class NoteCode {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a literal where a code is wanted
   consteval NoteCode(const char* code) : index_(index_of_note(code)) {
-    if (index_ == kNoteKinds.size()) throw std::invalid_argument("there is no such code of notes");
+    if (index_ == kNoteKinds.size()) throw InvalidArgument("there is no such code of notes");
   }
   const NoteKind& kind() const { return kNoteKinds[index_]; }
 

@@ -2,6 +2,7 @@
 // Holds what was observed, before any figure is derived from it: the join makes it, and a report's JSON keeps it.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "roofprof/ceilings.h"
 
 namespace roofprof {
+
+class Report;
 
 // The version of a report's JSON. It is raised when a reader of the older form would miss a key or misread one.
 inline constexpr std::int64_t kReportSchemaVersion = 6;
@@ -67,5 +70,9 @@ struct Profile {
     return parts(*this) == parts(other);
   }
 };
+
+// A report of a profile, and the profile that a report was made of.
+[[nodiscard]] Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth = {});
+[[nodiscard]] const Profile& data_of(const Report& report);
 
 }  // namespace roofprof

@@ -9,7 +9,6 @@
 #include <limits>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -111,7 +110,7 @@ double interpolated(const std::vector<BandwidthPoint>& points, double BandwidthP
 }
 
 void refuse_empty(const BandwidthCurve& curve) {
-  if (curve.empty()) throw std::logic_error("roofprof: the bandwidth curve has no points; ask empty() before");
+  if (curve.empty()) throw LogicError("roofprof: the bandwidth curve has no points; ask empty() before");
 }
 
 struct Mix {

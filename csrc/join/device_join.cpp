@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -254,11 +253,11 @@ bool no_counters_available(const CounterTrace& counters) {
 
 void check_traces(std::size_t traces, const Runs& runs) {
   if (traces == 0 || traces != runs.total_ns.size()) {
-    throw std::invalid_argument(std::to_string(traces) + " runs were traced on the device and " +
-                                std::to_string(runs.total_ns.size()) + " were timed: they must be the same");
+    throw InvalidArgument(std::to_string(traces) + " runs were traced on the device and " +
+                          std::to_string(runs.total_ns.size()) + " were timed: they must be the same");
   }
   if (runs.chosen < 0 || std::cmp_greater_equal(runs.chosen, traces)) {
-    throw std::invalid_argument("none of the traced runs is the chosen one");
+    throw InvalidArgument("none of the traced runs is the chosen one");
   }
 }
 

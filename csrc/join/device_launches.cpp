@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -127,12 +126,12 @@ const LaunchOwner kNobody;  // outside of the model, by no op
 void check_owners(const std::vector<LaunchOwner>& owners, std::size_t modules, std::size_t ops) {
   for (const auto& owner : owners) {
     if (owner.owner.module < 0 || index_of(owner.owner.module) >= modules) {
-      throw std::invalid_argument("a launch's place names module " + std::to_string(owner.owner.module) +
-                                  ", which the profile has not");
+      throw InvalidArgument("a launch's place names module " + std::to_string(owner.owner.module) +
+                            ", which the profile has not");
     }
     if (std::cmp_greater_equal(owner.bucket, ops)) {
-      throw std::invalid_argument("a launch's place names op " + std::to_string(owner.bucket) +
-                                  ", which the profile has not");
+      throw InvalidArgument("a launch's place names op " + std::to_string(owner.bucket) +
+                            ", which the profile has not");
     }
   }
 }
@@ -189,8 +188,7 @@ Launches launches_of(const DeviceTrace& trace, const std::vector<LaunchOwner>& o
   launches.trace = &trace;
   for (const auto& record : trace.records) {
     if (record.kind == KernelKind::kernel && record.name >= trace.names.size()) {
-      throw std::invalid_argument("a kernel's record has name " + std::to_string(record.name) +
-                                  ", which its trace has not");
+      throw InvalidArgument("a kernel's record has name " + std::to_string(record.name) + ", which its trace has not");
     }
   }
   const LaunchOwner* const nobody = owners.empty() ? &kNobody : &owners.front();

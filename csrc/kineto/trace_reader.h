@@ -5,19 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "kineto/trace.h"
+#include "roofprof/error.h"
 
 namespace roofprof::kineto {
 
 // Says in one sentence why the text is not a trace, and what to do.
-class TraceError : public std::runtime_error {
+class TraceError : public RuntimeError {
  public:
-  using std::runtime_error::runtime_error;
+  using RuntimeError::RuntimeError;
 };
 
 class TraceReader {

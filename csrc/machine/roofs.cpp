@@ -63,8 +63,8 @@ MeasuredCeilings measure_ceilings(const std::string& device, const Progress& pro
     case DeviceKind::other:
       break;
   }
-  throw std::invalid_argument("roofs can be measured for \"cpu\" and for \"cuda:<index>\", not for \"" + device +
-                              "\": give a file of them instead");
+  throw InvalidArgument("roofs can be measured for \"cpu\" and for \"cuda:<index>\", not for \"" + device +
+                        "\": give a file of them instead");
 }
 
 Ceilings Ceilings::measure(const std::string& device, const Progress& progress) {
@@ -135,8 +135,7 @@ fs::path file_for(const std::string& device, const Environment& key) {
   JsonWriter json;
   write_value(json, key);
   std::string name = "ceilings-" + device;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+  std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
   if (device_kind(device) == DeviceKind::cpu) name += "-" + std::to_string(at::get_num_threads()) + "-threads";
   return fs::path(ceilings_cache_folder()) / (name + "-" + digest_of(json.take()) + ".json");
 }
@@ -291,7 +290,7 @@ CachedCeilings cached_ceilings(const std::string& device, const Progress& progre
     busy_roofs().forget(path.string());
     try {
       fs::create_directories(path.parent_path());
-      if (fs::exists(path) && !fs::is_regular_file(path)) throw std::runtime_error(path.string() + " is no file");
+      if (fs::exists(path) && !fs::is_regular_file(path)) throw RuntimeError(path.string() + " is no file");
       write_ceilings_file({key, measured}, path.string());
     } catch (const std::exception& problem) {
       remarks.push_back(std::string("the roofs were not kept for the next run: ") + problem.what());

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <future>
 #include <memory>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -29,7 +28,7 @@ void refuse_locked_callbacks() {
     asked->set_value();
   }).detach();
   if (answer.wait_for(kAtMost) == std::future_status::timeout) {
-    throw std::runtime_error(
+    throw RuntimeError(
         "roofprof: this process cannot be profiled: when it was forked, another thread was changing torch's list of "
         "callbacks (each backward() does), which is locked here for ever. Fork while no other thread runs backward(), "
         "or start processes with the method spawn");

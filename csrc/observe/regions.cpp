@@ -3,7 +3,6 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -30,9 +29,9 @@ const auto kRegionsInfo = c10::DebugInfoKind::TEST_INFO;
 
 void check_name(std::string_view name) {
   if (name.size() <= kLongestName) return;
-  throw std::invalid_argument("roofprof: the name '" + std::string(name.substr(0, 20)) + "...' has " +
-                              std::to_string(name.size()) + " bytes, and a region's or work's has at most " +
-                              std::to_string(kLongestName) + ": shorten it");
+  throw InvalidArgument("roofprof: the name '" + std::string(name.substr(0, 20)) + "...' has " +
+                        std::to_string(name.size()) + " bytes, and a region's or work's has at most " +
+                        std::to_string(kLongestName) + ": shorten it");
 }
 
 void RegionHandover::begin(const std::shared_ptr<Session>& session, std::uint64_t pass, RegionId region) {

@@ -2,7 +2,6 @@
 
 #include "roofprof/scope.h"
 
-#include <stdexcept>
 #include <string>
 
 #include "observe/declared_work.h"
@@ -17,8 +16,7 @@ Scope::Scope(std::string_view name) : token_(this), is_call_(false) {
   observe::open_region(name, this);
 }
 Scope::Scope(const torch::nn::Module* module, SourcePlace place) : token_(nullptr), is_call_(true) {
-  if (module == nullptr)
-    throw std::invalid_argument("roofprof: ROOFPROF_SCOPE was given a module that is null or empty");
+  if (module == nullptr) throw InvalidArgument("roofprof: ROOFPROF_SCOPE was given a module that is null or empty");
   const observe::CallMark mark{place.file, place.line};
   if (observe::call_begins(module, mark)) token_ = module;
   observe::announce_call(module, mark);
@@ -32,8 +30,8 @@ DeclaredWork::DeclaredWork(std::string_view name, const Work& work) {
   observe::check_name(name);
   const bool negative = work.has_negative_count();
   if (negative || work.causal_macs > work.macs) {
-    throw std::invalid_argument("roofprof: the work declared as '" + std::string(name) + "' " +
-                                (negative ? "has a negative count" : "has more causal MACs than dense ones"));
+    throw InvalidArgument("roofprof: the work declared as '" + std::string(name) + "' " +
+                          (negative ? "has a negative count" : "has more causal MACs than dense ones"));
   }
   if (observe::declare_work(name, work)) observe::open_work(name, work, this);
 }

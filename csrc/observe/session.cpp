@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -67,7 +66,7 @@ void BlockSteps::enter() {
 void Session::refuse_nesting() {
   const auto& state = thread_state();
   if (!state.frames.empty() && state.session->active()) {
-    throw std::logic_error(
+    throw LogicError(
         "roofprof: this thread is already inside a profiler's block or run; profilers do not nest, so end that one "
         "first");
   }
@@ -76,7 +75,7 @@ void Session::refuse_nesting() {
 void Session::start(std::optional<ModuleId> base, LaunchMarker* marker) {
   refuse_nesting();
   auto& state = thread_state();
-  if (active()) throw std::logic_error("roofprof: this profiler is already running; end its block or run first");
+  if (active()) throw LogicError("roofprof: this profiler is already running; end its block or run first");
   state.abandon();
   pass_.fetch_add(1, std::memory_order_relaxed);
   auto& passes = ActivePasses::instance();

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "ops/registry.h"
 #include "roofprof/op_call.h"
@@ -179,13 +178,13 @@ namespace {
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 [[noreturn]] void throw_wrong_type(const OpCall& call, std::string_view argument, const char* wanted) {
-  throw std::logic_error(call.name + ": argument " + in_quotes(argument) + " is not " + wanted);
+  throw LogicError(call.name + ": argument " + in_quotes(argument) + " is not " + wanted);
 }
 
 const TensorDesc& only_tensor(const OpCall& call, const Argument& argument, const std::string& what) {
   if (argument.tensors.size() != 1) {
-    throw std::out_of_range(call.name + ": " + what + " holds " + std::to_string(argument.tensors.size()) +
-                            " tensors, not one");
+    throw OutOfRange(call.name + ": " + what + " holds " + std::to_string(argument.tensors.size()) +
+                     " tensors, not one");
   }
   return argument.tensors.front();
 }
@@ -240,23 +239,23 @@ std::int64_t TensorDesc::held_bytes() const {
 std::int64_t TensorDesc::size(int dim) const {
   const int index = dim < 0 ? dim + this->dim() : dim;
   if (index < 0 || index >= this->dim()) {
-    throw std::out_of_range("dimension " + std::to_string(dim) + " of a tensor with " + std::to_string(this->dim()));
+    throw OutOfRange("dimension " + std::to_string(dim) + " of a tensor with " + std::to_string(this->dim()));
   }
   const std::int64_t size = sizes[static_cast<std::size_t>(index)];
-  if (size == kRagged) throw std::out_of_range("dimension " + std::to_string(dim) + " is ragged: it has no one size");
+  if (size == kRagged) throw OutOfRange("dimension " + std::to_string(dim) + " is ragged: it has no one size");
   return size;
 }
 
 const TensorDesc& OpCall::tensor(std::size_t position) const {
   if (position >= arguments.size()) {
-    throw std::out_of_range(name + ": no argument at position " + std::to_string(position));
+    throw OutOfRange(name + ": no argument at position " + std::to_string(position));
   }
   return only_tensor(*this, arguments[position], "argument " + in_quotes(arguments[position].name));
 }
 
 const TensorDesc& OpCall::tensor(std::string_view argument) const {
   const Argument* found = find(argument);
-  if (found == nullptr) throw std::out_of_range(name + ": no argument " + in_quotes(argument));
+  if (found == nullptr) throw OutOfRange(name + ": no argument " + in_quotes(argument));
   return only_tensor(*this, *found, "argument " + in_quotes(argument));
 }
 
@@ -267,12 +266,12 @@ const TensorDesc* OpCall::find_tensor(std::string_view argument) const {
 
 const std::vector<TensorDesc>& OpCall::tensors(std::string_view argument) const {
   const Argument* found = find(argument);
-  if (found == nullptr) throw std::out_of_range(name + ": no argument " + in_quotes(argument));
+  if (found == nullptr) throw OutOfRange(name + ": no argument " + in_quotes(argument));
   return found->tensors;
 }
 
 const TensorDesc& OpCall::result(std::size_t position) const {
-  if (position >= results.size()) throw std::out_of_range(name + ": no result " + std::to_string(position));
+  if (position >= results.size()) throw OutOfRange(name + ": no result " + std::to_string(position));
   return only_tensor(*this, results[position], "result " + std::to_string(position));
 }
 
@@ -358,7 +357,7 @@ const Argument* OpCall::find(std::string_view argument) const {
 const Scalar& OpCall::declared(std::string_view argument) const {
   static const Scalar kNone;
   if (!lists_scalar(declared_scalars, argument)) {
-    throw std::logic_error(name + ": its cost reads '" + std::string(argument) + "', which its line does not declare");
+    throw LogicError(name + ": its cost reads '" + std::string(argument) + "', which its line does not declare");
   }
   const bool of_tensor = argument.ends_with(kLastValue);
   const Argument* found = find(argument.substr(0, argument.size() - (of_tensor ? kLastValue.size() : 0)));

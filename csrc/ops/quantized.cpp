@@ -3,7 +3,6 @@
 // Packed weights show as tensors: the observer unpacks them.
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "ops/counting.h"
 #include "ops/registry.h"
@@ -24,7 +23,7 @@ const std::vector<TensorDesc>& packed(const OpCall& call) {
 
 const TensorDesc& packed_weight(const OpCall& call) {
   const auto& tensors = packed(call);
-  if (tensors.empty()) throw std::out_of_range(call.name + ": the packed weight is absent");
+  if (tensors.empty()) throw OutOfRange(call.name + ": the packed weight is absent");
   return tensors.front();
 }
 

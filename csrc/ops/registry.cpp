@@ -24,7 +24,7 @@ Lines lines_of_all_families() {
   for (const auto& family : families()) {
     for (const auto& line : family.costs) {
       if (!lines.emplace(line.op, &line).second) {
-        throw std::logic_error("two cost lines for " + std::string(line.op));
+        throw LogicError("two cost lines for " + std::string(line.op));
       }
     }
   }
@@ -68,8 +68,8 @@ const OpCost* line_of(Trait trait) {
 
 // A formula that went wrong must not end as a strange figure in a report.
 void require_plausible(const OpCall& call, const Work& work) {
-  if (work.has_negative_count()) throw std::logic_error(call.name + ": its cost is negative");
-  if (work.causal_macs > work.macs) throw std::logic_error(call.name + ": more causal MACs than dense ones");
+  if (work.has_negative_count()) throw LogicError(call.name + ": its cost is negative");
+  if (work.causal_macs > work.macs) throw LogicError(call.name + ": more causal MACs than dense ones");
 }
 
 Work evaluate_plain(const OpCall& call, const OpCost& line) {
@@ -214,9 +214,9 @@ std::uint64_t cost_generation() { return own().generation.load(std::memory_order
 void OpCosts::add(const std::string& op, Function function, std::string formula) {
   const auto colons = op.find("::");
   if (colons == std::string::npos || colons == 0 || colons + 2 == op.size() || op.back() == '.') {
-    throw std::invalid_argument("'" + op + "' names no operator; write its qualified name, such as \"mylib::op\"");
+    throw InvalidArgument("'" + op + "' names no operator; write its qualified name, such as \"mylib::op\"");
   }
-  if (!function) throw std::invalid_argument("the cost of " + op + " is an empty function");
+  if (!function) throw InvalidArgument("the cost of " + op + " is an empty function");
   auto cost = std::make_unique<ops::OwnCost>(ops::OwnCost{op, std::move(function), std::move(formula), {}});
   cost->line = {cost->op, ops::no_operations, 0, nullptr, "*", cost->formula, "", &cost->function};
   auto& costs = ops::own();

@@ -100,8 +100,8 @@ std::vector<kineto::Capture> captures_of(const std::vector<ReadCapture>& read) {
 // caller's.
 kineto::CalledModel called_model(const Report& counted, const std::vector<Call>& calls, const Parameters& parameters) {
   kineto::CalledModel model;
-  model.modules = counted.data().tree.modules;
-  model.reads = reads_of(counted.data(), parameters);
+  model.modules = data_of(counted).tree.modules;
+  model.reads = reads_of(data_of(counted), parameters);
   std::map<std::string, ModuleId> ids;
   for (std::size_t id = 0; id < model.modules.size(); ++id) {
     if (model.modules[id].type != kRegionType) ids.emplace(model.modules[id].path, static_cast<ModuleId>(id));
@@ -189,7 +189,7 @@ void bind_import(py::module_& module) {
                                                   .steps = steps,
                                                   .mean = mean,
                                                   .model = called ? &*called : nullptr,
-                                                  .counted = model ? &model->data() : nullptr,
+                                                  .counted = model ? &data_of(*model) : nullptr,
                                                   .captures = captures_of(captures),
                                                   .counters = counters ? counting(*counters) : nullptr,
                                                   .alone = alone});

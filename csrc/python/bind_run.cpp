@@ -76,7 +76,7 @@ PackageCalls package_calls(const std::tuple<ModuleId, std::string, std::int64_t,
   PackageCalls result{place, nullptr, calls, why_not};
   if (text.empty()) return result;
   const auto report = std::make_shared<const Report>(Report::from_json_text(text));
-  result.counts = {report, &report->data()};
+  result.counts = {report, &data_of(*report)};
   return result;
 }
 

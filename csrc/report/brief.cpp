@@ -147,7 +147,7 @@ std::string most_time_words(const Report& report, const Room& room) {
   const auto own_ns = [](const FoldedRow* line) {
     return line->mean.self.time_ns.value_or(0) * static_cast<std::int64_t>(line->members.size());
   };
-  for (const auto& line : report.analysis().folded_rows()) {
+  for (const auto& line : analysis_of(report).folded_rows()) {
     if (own_ns(&line) > 0) lines.push_back(&line);
   }
   std::ranges::stable_sort(lines, std::greater(), own_ns);
@@ -178,8 +178,8 @@ std::string text_in(const Room& room, const Finding& finding) {
 // Returns the text where no rule holds: it names the op that wastes most, if the roofs are known.
 std::string no_findings_words(const Report& report, std::size_t longest_path) {
   if (!report.total().time_ns) return "none: they need times";
-  if (report.data().roofs.empty()) return "none: they need roofs, and the report has none";
-  const auto& hotspots = report.analysis().hotspots(/*expand=*/false);
+  if (data_of(report).roofs.empty()) return "none: they need roofs, and the report has none";
+  const auto& hotspots = analysis_of(report).hotspots(/*expand=*/false);
   if (hotspots.empty() || hotspots.front().row.wasted_time_ns.value_or(0) <= 0) return "none";
   const auto& [row, members] = hotspots.front();
   return fmt::format("none by a rule; most waste is in {} of {}{}: {}, {} of the total", *row.op,
@@ -190,7 +190,7 @@ std::string no_findings_words(const Report& report, std::size_t longest_path) {
 }
 
 std::vector<std::string> findings_in(const Room& room, const Report& report) {
-  const auto& findings = report.analysis().findings();
+  const auto& findings = analysis_of(report).findings();
   if (findings.empty()) return {"findings: " + no_findings_words(report, room.path)};
   std::vector<std::string> lines = {std::string("findings, what gains most first") +
                                     (findings.size() > 1 ? fmt::format(" ({}):", kGainsOverlap) : ":")};
@@ -246,11 +246,11 @@ std::string Report::markdown(const TableOptions& requested) const {
   TableOptions options = requested;
   if (options.limit == 0) options.limit = kRowsInMarkdown;
   Document document;
-  const std::string& model = data().run.model;
-  document.add(Heading{fmt::format("roofprof: {} on {}", model.empty() ? "model" : model, data().run.device)});
+  const std::string& model = data_of(*this).run.model;
+  document.add(Heading{fmt::format("roofprof: {} on {}", model.empty() ? "model" : model, data_of(*this).run.device)});
   add_heading(document, *this);
   document.say("total", total_words(*this).substr(std::string_view("total: ").size()));
-  const auto& findings = analysis().findings();
+  const auto& findings = analysis_of(*this).findings();
   if (findings.empty()) {
     document.say("findings", no_findings_words(*this, kNoLimit));
   } else {

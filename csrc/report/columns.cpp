@@ -11,7 +11,7 @@ namespace roofprof {
 namespace {
 
 Facts facts_of_collectives(const Report& report) {
-  const auto& rows = report.analysis().collectives();
+  const auto& rows = analysis_of(report).collectives();
   const auto any = [&](auto member) {
     return std::ranges::any_of(rows, [&](const auto& row) { return (row.*member).has_value(); });
   };
@@ -205,9 +205,9 @@ Facts facts_of(const Report& report, TableKind kind) {
   const auto add = [&](bool holds, Facts fact) { known |= holds ? fact : 0; };
   add(total.int_ops > total.flops, facts::integers);
   add(total.time_ns || total.op_time_ns, facts::time);
-  add(report.data().device.has_value(), facts::device);
+  add(data_of(report).device.has_value(), facts::device);
   add(of_modules && total.utilization, facts::intervals);
-  const auto& data = report.data();
+  const auto& data = data_of(report);
   const bool by_kernel = data.device->counters.ranges == CounterRanges::kernels;
   const bool some_counted = by_kernel && std::ranges::any_of(data.device->kernels, [](const KernelBucket& kernel) {
                               return kernel.counted > 0;

@@ -5,7 +5,6 @@
 #include <array>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -100,8 +99,8 @@ const Column<Row>& column_named(const std::vector<Column<Row>>& columns, std::st
     if (!column.of_self) known += (known.empty() ? "" : ", ") + column.name;
   }
   if constexpr (std::is_same_v<Row, RooflineRow>) known += "; each figure also as self_<name>";
-  throw std::invalid_argument("no column '" + std::string(name) + "': the closest are " + closest(wanted, names) +
-                              "; the columns are " + known);
+  throw InvalidArgument("no column '" + std::string(name) + "': the closest are " + closest(wanted, names) +
+                        "; the columns are " + known);
 }
 
 namespace detail {
@@ -193,7 +192,7 @@ const std::vector<Row>& rows_of(const Report& report) {
     return report.memory_at_peak();
   } else {
     static_assert(std::is_same_v<Row, Collective>);
-    return report.analysis().collectives();
+    return analysis_of(report).collectives();
   }
 }
 

@@ -86,10 +86,10 @@ std::string csv_of(const std::vector<Row>& rows, std::string_view by) {
 
 }  // namespace
 
-std::string Report::to_csv(std::string_view by) const {
-  return visit_rows(*this, by, [by](const auto& rows) { return csv_of(rows, by); });
+std::string Report::to_csv(const ByText& by) const {
+  return visit_rows(*this, by, [&](const auto& rows) { return csv_of(rows, by); });
 }
 
-void Report::write_csv(const std::string& path, std::string_view by) const { write_whole_file(path, to_csv(by)); }
+void Report::write_csv(const std::string& path, const ByText& by) const { write_whole_file(path, to_csv(by)); }
 
 }  // namespace roofprof

@@ -78,13 +78,13 @@ class Shown {
 
 // Returns whether the tree shows the mark.
 bool marks_hotspots(const Report& report, const Shown& shown) {
-  return std::ranges::count(report.analysis().wasting_themselves(), true) > 0 && shown.has_mark('*');
+  return std::ranges::count(analysis_of(report).wasting_themselves(), true) > 0 && shown.has_mark('*');
 }
 
 // Returns the legend of lines for equal siblings; its number is that of the report's first.
 std::string sibling_legend(const Report& report, const TableOptions& options) {
   if (options.expand) return "";
-  const auto& groups = report.analysis().siblings();
+  const auto& groups = analysis_of(report).siblings();
   if (groups.empty()) return "";
   const auto count = groups.front().count;
   std::string text = fmt::format("x{0}: {1}{0} equal modules", count, folds_siblings(options) ? "the mean of " : "");
@@ -98,7 +98,7 @@ std::string sibling_legend(const Report& report, const TableOptions& options) {
 std::vector<std::string> fused_legend(const Report& report, const TableOptions& options) {
   const auto asked = [&](const std::string& name) { return lower_case(name).find("fused") != std::string::npos; };
   if (std::ranges::none_of(options.columns, asked) && !asked(options.sort)) return {};
-  const auto& data = report.data();
+  const auto& data = data_of(report);
   if (data.counts.crossings_known) {
     return {"fused bytes: what crosses the row's boundary, were all of its ops one",
             "fused bound: max(FLOPs / peak, fused bytes / bandwidth), phases added up", "%fused = fused bound / time"};
@@ -299,7 +299,7 @@ std::string all_counted_words(const Profile& data) {
 void add_hotspots(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinModuleWidth = 27;
   constexpr std::size_t kMinOpWidth = 18;
-  const Analysis& analysis = report.analysis();
+  const Analysis& analysis = analysis_of(report);
   const auto& hotspots = analysis.hotspots(options.expand);
   if (hotspots.empty()) return;
   const auto columns = columns_of<GroupRow>();
@@ -333,7 +333,7 @@ std::string text_with_source(const Finding& finding) {
 
 void add_findings(Document& document, const Report& report) {
   constexpr std::size_t kMost = 5;
-  const auto& findings = report.analysis().findings();
+  const auto& findings = analysis_of(report).findings();
   for (std::size_t i = 0; i < std::min(findings.size(), kMost); ++i) {
     const auto& finding = findings[i];
     document.add(
@@ -345,7 +345,7 @@ void add_findings(Document& document, const Report& report) {
 
 void add_siblings(Document& document, const Report& report) {
   std::vector<const Siblings*> groups;
-  for (const Siblings& group : report.analysis().siblings()) {
+  for (const Siblings& group : analysis_of(report).siblings()) {
     if (group.spread) groups.push_back(&group);
   }
   std::ranges::stable_sort(groups, [](const Siblings* a, const Siblings* b) {
@@ -385,7 +385,7 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
     case TableKind::kernels:
       if (report.kernels().empty()) break;
       add.operator()<KernelRow>(
-          {report.data().device || report.data().times->compiled_kernels.empty()
+          {data_of(report).device || data_of(report).times->compiled_kernels.empty()
                ? "one line for a kernel, copy or memset in one module, op and launch size"
                : "one line for a kernel in one place of the compiled code: its total is its part of the "
                  "region's time, and median to std dev are of its calls in runs with ranges "
@@ -396,7 +396,7 @@ void add_legend(Document& document, const Report& report, const TableOptions& op
       add.operator()<Rank>({"one line for a rank"});
       break;
     case TableKind::collectives:
-      if (report.analysis().collectives().empty()) break;
+      if (analysis_of(report).collectives().empty()) break;
       add.operator()<Collective>({"one line for a collective in one module, phase, group and size"});
       break;
     case TableKind::memory:
@@ -458,9 +458,9 @@ void add_coverage(Document& document, const Report& report) {
     first = false;
   };
   const bool all_counted = coverage.uncosted.empty() && coverage.unobserved.empty() && !coverage.dropped_records &&
-                           !coverage.unattributed_kernels && !report.data().run.partial && !report.total().incomplete;
+                           !coverage.unattributed_kernels && !data_of(report).run.partial && !report.total().incomplete;
   if (all_counted) {
-    say(all_counted_words(report.data()));
+    say(all_counted_words(data_of(report)));
   }
   if (!coverage.uncosted.empty()) say("not counted, no cost is known: " + uncosted_words(coverage.uncosted_ops));
   if (!coverage.unobserved.empty()) {

@@ -18,8 +18,8 @@ namespace roofprof {
 namespace {
 
 // A file of another kind, and what to do with it.
-struct OtherFile : std::runtime_error {
-  explicit OtherFile(std::string_view kind) : runtime_error("not a roofprof report, but " + std::string(kind)) {}
+struct OtherFile : RuntimeError {
+  explicit OtherFile(std::string_view kind) : RuntimeError("not a roofprof report, but " + std::string(kind)) {}
 };
 
 // An earlier version that can be read, except for two things: shapes of ops, which are texts there, and the options of
@@ -47,7 +47,7 @@ std::string version_of(std::string_view text) {
     if (*key == "schema_version") return std::string(json.raw());
     if (*key == "traceEvents") throw OtherFile(kTrace);
     if (*key == "schema") {
-      throw std::runtime_error("not a report, but another file of roofprof: " + shown(json.raw()));
+      throw RuntimeError("not a report, but another file of roofprof: " + shown(json.raw()));
     }
     json.skip();
   }
@@ -95,16 +95,16 @@ Report Report::from_json_text(std::string_view text) {
     if (version == std::to_string(kReportSchemaVersion) || version == kEarlierVersion)
       return make_report(read_data(text), {});
   } catch (const JsonError& error) {
-    throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
+    throw RuntimeError(std::string("not a roofprof report: ") + error.what());
   } catch (const std::logic_error& error) {  // what was read does not fit together
-    throw std::runtime_error(std::string("not a roofprof report: ") + error.what());
+    throw RuntimeError(std::string("not a roofprof report: ") + error.what());
   }
   if (const auto kind = kind_of_other_file(text); !kind.empty()) {
-    throw std::runtime_error("not a report, but " + std::string(kind));
+    throw RuntimeError("not a report, but " + std::string(kind));
   }
-  throw std::runtime_error("not a report of schema version " + std::to_string(kReportSchemaVersion) +
-                           ", which this roofprof reads, but " + shown(version) +
-                           ": read it with the roofprof that wrote it, or make it again (roofprof docs report#json)");
+  throw RuntimeError("not a report of schema version " + std::to_string(kReportSchemaVersion) +
+                     ", which this roofprof reads, but " + shown(version) +
+                     ": read it with the roofprof that wrote it, or make it again (roofprof docs report#json)");
 }
 
 Report Report::from_json(const std::string& path) {
@@ -112,7 +112,7 @@ Report Report::from_json(const std::string& path) {
   try {
     return from_json_text(text);
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(printable(path) + ": " + error.what());
+    throw RuntimeError(printable(path) + ": " + error.what());
   }
 }
 

@@ -45,7 +45,7 @@ std::string rank_words(const Report& report) {
 }
 
 std::string late_rank_words(const Report& report) {
-  const auto& late = report.analysis().late_rank();
+  const auto& late = analysis_of(report).late_rank();
   if (!late) return "";
   const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
   std::string text = fmt::format("rank {} keeps the others waiting: they wait {} in collectives, it {}", late->rank,
@@ -58,7 +58,7 @@ std::string late_rank_words(const Report& report) {
 }
 
 std::string slow_rank_words(const Report& report) {
-  const auto& slow = report.analysis().slow_rank();
+  const auto& slow = analysis_of(report).slow_rank();
   if (!slow) return "";
   const std::string text =
       fmt::format("rank {} computes {} times as long as the median rank", slow->rank, human_ratio(slow->ratio));
@@ -93,7 +93,7 @@ std::string scope_words(const Profile& data) {
 // "a step on average: 255 µs, 4.09G MACs, 8.22G FLOPs, 426 MB (the block's time and work by the number of steps)";
 // empty where no steps were marked, or it is not known what came after them.
 std::string step_words(const Report& report) {
-  const Runs& runs = report.data().run.runs;
+  const Runs& runs = data_of(report).run.runs;
   const bool goes_on = goes_on_outside_steps(runs);
   if (!runs.after_steps || (runs.steps < 2 && !goes_on)) return "";
   const AfterSteps& after = *runs.after_steps;
@@ -101,7 +101,7 @@ std::string step_words(const Report& report) {
   const RooflineRow& total = report.total();
   std::string text = "a step on average: ";
   std::string_view what = "the steps' work";
-  if (total.wall_ns && !report.data().device) {
+  if (total.wall_ns && !data_of(report).device) {
     text += human_time(mean(*total.wall_ns - after.wall_ns)) + ", ";
     what = goes_on ? "the block's time and work without what was outside of steps" : "the block's time and work";
   } else if (total.wall_ns && !goes_on) {  // the last step ends when the device has done it
@@ -118,7 +118,7 @@ std::string step_words(const Report& report) {
 // A trace's steps have the numbers of ProfilerStep, which --steps takes; a block's are counted from 0. Empty: numbers
 // are missing in between.
 std::optional<std::int64_t> number_of_first_step(const Report& report) {
-  if (!report.data().origin.imported) return 0;
+  if (!data_of(report).origin.imported) return 0;
   const auto recorded = facts_in(report.environment()).recorded_steps;
   if (!recorded || recorded->last - recorded->first + 1 != report.steps()) return std::nullopt;
   return recorded->first;
@@ -131,15 +131,16 @@ std::string step_time_words(const Report& report) {
   if (!steps || steps->count < 2) return "";
   std::string text = "single steps";
   if (steps->count < report.steps().value_or(0)) text += fmt::format(", of the first {}", steps->count);
-  text += report.data().origin.imported ? ", as long as the host was in each" : ", each from the end of the one before";
-  if (report.data().device) text += ", by the host's clock, which waits for no device";
+  text +=
+      data_of(report).origin.imported ? ", as long as the host was in each" : ", each from the end of the one before";
+  if (data_of(report).device) text += ", by the host's clock, which waits for no device";
   text += fmt::format(": median {}, spread {}, slowest {}", human_time(steps->median_ns),
                       human_percent(100 * steps->spread), human_time(static_cast<double>(steps->slowest_ns)));
   const auto first = number_of_first_step(report);
   if (!first) return text;
   return text + fmt::format(" (step {} of {} to {}{})", *first + steps->slowest_index, *first,
                             *first + steps->count - 1,
-                            report.data().origin.imported ? ", by ProfilerStep's numbers" : "");
+                            data_of(report).origin.imported ? ", by ProfilerStep's numbers" : "");
 }
 
 // "decode: 63 calls with 63 new tokens, contexts of 513 to 575, 8.10 ms a call, 123 tokens/s, AI 0.49; the cache held
@@ -168,7 +169,7 @@ std::string token_words(const TokenPhase& phase) {
 // "MFU 31.2%, HFU 41.0%: 2 x MACs a second of the peak in 48.0 ms (its wall time), ..."; of language models and where
 // something was recomputed.
 std::string utilization_words(const Report& report) {
-  const auto& data = report.data();
+  const auto& data = data_of(report);
   const auto utilization = report.flops_utilization();
   const auto recomputed = [](const OpBucket& bucket) { return bucket.owner.phase == Phase::recompute; };
   if (!utilization || (data.run.token_calls.empty() && std::ranges::none_of(data.counts.ops, recomputed))) return "";
@@ -182,7 +183,7 @@ std::string machine_words(const Report& report) {
   const auto facts = facts_in(report.environment());
   std::vector<std::string> words;
   const auto& device = facts.gpu.empty() ? facts.processor : facts.gpu;
-  if (!device.empty() && device != report.data().run.device) words.push_back(device);
+  if (!device.empty() && device != data_of(report).run.device) words.push_back(device);
   if (facts.torch_threads) words.push_back(counted(*facts.torch_threads, "thread", "threads"));
   if (!facts.torch.empty()) words.push_back("torch " + facts.torch);
   return fmt::format("{}", fmt::join(words, ", "));
@@ -204,7 +205,7 @@ std::string_view words_of(IdleBasis basis) {
 
 // "; device busy for 5.66 ms of 6.12 ms of a bare call (92.5%)"; empty where none was traced.
 std::string device_words(const Report& report) {
-  const Profile& data = report.data();
+  const Profile& data = data_of(report);
   const RooflineRow& total = report.total();
   if (!total.busy_ns || !total.idle_ns || !total.utilization) return "";
   const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns)); };
@@ -234,7 +235,7 @@ std::string prediction_words(const Report& report) {
 }
 
 std::string run_words(const Report& report) {
-  const Profile& data = report.data();
+  const Profile& data = data_of(report);
   const Runs& runs = data.run.runs;
   std::string text = scope_words(data);
   if (data.origin.merged() != nullptr) return text + " on " + rank_words(report);
@@ -265,15 +266,15 @@ std::string memory_words(const Report& report) {
   const auto peak = report.total().peak_memory;
   if (!peak) return "";
   std::string text = "peak memory " + human_bytes(static_cast<double>(*peak));
-  const bool watched = find_note(report.data().notes, "memory-by-sizes") != nullptr;
-  if (watched || report.data().run.device == "meta") text += " by the sizes of tensors";
+  const bool watched = find_note(data_of(report).notes, "memory-by-sizes") != nullptr;
+  if (watched || data_of(report).run.device == "meta") text += " by the sizes of tensors";
   std::optional<std::int64_t> room;  // of the machine, or what its control groups allow
   for (const auto& [key, value] : report.environment()) {
     const auto* bytes = std::get_if<std::int64_t>(&value);
     if (bytes != nullptr && (key == "memory_total_bytes" || key == "memory_limit_bytes"))
       room = std::min(room.value_or(*bytes), *bytes);
   }
-  if (room && report.data().run.device == "cpu") text += " of " + human_bytes(static_cast<double>(*room));
+  if (room && data_of(report).run.device == "cpu") text += " of " + human_bytes(static_cast<double>(*room));
   return text + ", above what was allocated before the call";
 }
 
@@ -288,7 +289,7 @@ std::string partial_words(const Profile& data) {
 }  // namespace
 
 void add_heading(Document& document, const Report& report) {
-  const Profile& data = report.data();
+  const Profile& data = data_of(report);
   const std::string machine = machine_words(report);
   std::string title = fmt::format("{} on {}", data.run.model.empty() ? "model" : data.run.model, data.run.device);
   if (!machine.empty()) title += " (" + machine + ")";
@@ -298,7 +299,7 @@ void add_heading(Document& document, const Report& report) {
     if (!words.empty()) document.say("", words);
   };
   for (const auto& words : {step_words(report), step_time_words(report), memory_words(report)}) say_if_any(words);
-  for (const TokenPhase& phase : report.analysis().language_model()) document.say("", token_words(phase));
+  for (const TokenPhase& phase : analysis_of(report).language_model()) document.say("", token_words(phase));
   for (const auto& words : {utilization_words(report), slow_rank_words(report), late_rank_words(report)}) {
     say_if_any(words);
   }

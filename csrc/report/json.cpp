@@ -71,7 +71,8 @@ void write_memory(JsonWriter& json, const std::vector<MemoryRow>& rows) {
   for (const MemoryRow& row : rows) {
     json.break_line();
     json.begin_object();
-    for_each_entry(kMemoryFields, [&](const FigureInfo& info, auto member) { json.member(info.name, row.*member); });
+    for_each_entry(kMemoryFields,
+                   [&](const FigureInfo& info, auto member) { json.member(info.name, std::invoke(member, row)); });
     json.end_object();
   }
   json.end_array();
@@ -110,7 +111,7 @@ std::string Report::to_json() const {
   // Lists of structs come last, with a line for each item.
   const auto observed = [&](bool lists) {
     for_each_member(Of<Profile>{}, [&](std::string_view name, auto member, Written) {
-      const auto& value = std::invoke(member, data());
+      const auto& value = std::invoke(member, data_of(*this));
       if constexpr (std::same_as<std::remove_cvref_t<decltype(value)>, Events>) {
         if (!value.kept) return;  // few are
       }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -38,14 +37,20 @@ std::vector<std::chrono::nanoseconds> durations_of(const std::vector<std::int64_
 
 }  // namespace
 
+struct detail::ReportParts {
+  static Report made(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth) {
+    return {std::make_shared<const Analysis>(std::move(data)), depth};
+  }
+  static const Analysis& analysis(const Report& report) { return *report.analysis_; }
+};
+
 Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth) {
-  return {std::move(data), depth};
+  return detail::ReportParts::made(std::move(data), depth);
 }
+const Analysis& analysis_of(const Report& report) { return detail::ReportParts::analysis(report); }
+const Profile& data_of(const Report& report) { return analysis_of(report).data(); }
 
-Report::Report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth)
-    : analysis_(std::make_shared<const Analysis>(std::move(data))), depth_(depth) {}
-
-const Profile& Report::data() const { return analysis_->data(); }
+std::string_view version() noexcept { return ROOFPROF_VERSION; }
 
 const std::vector<RooflineRow>& Report::rows() const& { return analysis_->rows(); }
 
@@ -57,23 +62,23 @@ const std::vector<KernelRow>& Report::kernels() const& { return analysis_->kerne
 
 const std::vector<MemoryRow>& Report::memory_at_peak() const& { return analysis_->memory(); }
 
-std::vector<MemoryMoment> Report::memory_timeline() const { return memory_moments(data()); }
+std::vector<MemoryMoment> Report::memory_timeline() const { return memory_moments(analysis_->data()); }
 
 const std::vector<RooflineRow>& Report::regions() const& { return analysis_->regions(); }
 
 const Coverage& Report::coverage() const& { return analysis_->coverage(); }
 
-const RooflineRow& Report::row(std::string_view path) const& { return row_named(path, rows(), data()); }
+const RooflineRow& Report::row(std::string_view path) const& { return row_named(path, rows(), analysis_->data()); }
 
 std::vector<Siblings> Report::siblings() const { return analysis_->siblings(); }
 
 std::vector<Finding> Report::findings() const { return analysis_->findings(); }
 
 std::vector<GroupRow> Report::group(std::span<const std::string> keys) const {
-  return group_rows(data(), total(), keys);
+  return group_rows(analysis_->data(), total(), keys);
 }
 
-std::vector<GroupRow> Report::group(std::initializer_list<std::string_view> keys) const {
+std::vector<GroupRow> Report::group(std::initializer_list<ByText> keys) const {
   const std::vector<std::string> named(keys.begin(), keys.end());
   return group(std::span(named));
 }
@@ -94,57 +99,55 @@ std::map<std::pair<std::string, std::string>, GroupRow> Report::by_module_and_op
 std::map<std::string, GroupRow> Report::by_phase() const { return by_key(group({"phase"})); }
 
 Report Report::predict(const Ceilings& device, const PredictionOptions& options) const {
-  auto asked = options;
-  if (std::exchange(asked.compiled, {}).is_set) asked.mode = LaunchMode::compiled;
-  return make_report(std::make_shared<const Profile>(predicted(data(), device, asked)), depth_);
+  return make_report(std::make_shared<const Profile>(predicted(analysis_->data(), device, options)), depth_);
 }
 
 std::string Report::prediction() const {
-  const auto* options = data().origin.predicted();
+  const auto* options = analysis_->data().origin.predicted();
   return options == nullptr ? "" : words_of(*options);
 }
 
-bool Report::partial() const { return data().run.partial; }
+bool Report::partial() const { return analysis_->data().run.partial; }
 
 std::optional<std::int64_t> Report::steps() const {
-  return data().run.runs.steps > 0 ? std::optional(data().run.runs.steps) : std::nullopt;
+  return analysis_->data().run.runs.steps > 0 ? std::optional(analysis_->data().run.runs.steps) : std::nullopt;
 }
 
 std::vector<TokenPhase> Report::language_model() const { return analysis_->language_model(); }
 
 std::optional<FlopsUtilization> Report::flops_utilization() const {
-  return roofprof::flops_utilization(data(), total());
+  return roofprof::flops_utilization(analysis_->data(), total());
 }
 
 Report Report::within(std::string_view region) const {
-  return make_report(std::make_shared<const Profile>(within_region(data(), region)), depth_);
+  return make_report(std::make_shared<const Profile>(within_region(analysis_->data(), region)), depth_);
 }
 
-const std::vector<std::int64_t>& Report::step_times_ns() const& { return data().run.runs.step_ns; }
+const std::vector<std::int64_t>& Report::step_times_ns() const& { return analysis_->data().run.runs.step_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::step_times() const { return durations_of(step_times_ns()); }
 
 std::optional<StepStatistics> Report::step_statistics() const { return statistics_of_steps(step_times_ns()); }
 
-const std::vector<std::int64_t>& Report::run_times_ns() const& { return data().run.runs.total_ns; }
+const std::vector<std::int64_t>& Report::run_times_ns() const& { return analysis_->data().run.runs.total_ns; }
 
-const std::vector<std::int64_t>& Report::bare_times_ns() const& { return data().run.runs.bare_ns; }
+const std::vector<std::int64_t>& Report::bare_times_ns() const& { return analysis_->data().run.runs.bare_ns; }
 
 std::vector<std::chrono::nanoseconds> Report::run_times() const { return durations_of(run_times_ns()); }
 
 std::vector<std::chrono::nanoseconds> Report::bare_times() const { return durations_of(bare_times_ns()); }
 
 std::vector<Collective> Report::collectives() const { return analysis_->collectives(); }
-const std::vector<Rank>& Report::ranks() const& { return ranks_of(data()); }
+const std::vector<Rank>& Report::ranks() const& { return ranks_of(analysis_->data()); }
 
 Report Report::report_of_rank(std::int64_t rank) const {
   static const std::vector<KeptReport> kNone;
-  const auto& kept = data().origin.merged() == nullptr ? kNone : data().origin.merged()->kept;
+  const auto& kept = analysis_->data().origin.merged() == nullptr ? kNone : analysis_->data().origin.merged()->kept;
   const auto found = std::ranges::find(kept, rank, &KeptReport::rank);
   if (found != kept.end()) return make_report(found->report, {});
   std::string known;
   for (const auto& one : kept) add_item(known, std::to_string(one.rank));
-  throw std::out_of_range(
+  throw OutOfRange(
       "the report of rank " + std::to_string(rank) + " is not in this one, which has " +
       (known.empty() ? std::string("none of a rank") : "those of the slowest and the median rank: " + known));
 }
@@ -152,18 +155,18 @@ Report Report::report_of_rank(std::int64_t rank) const {
 Report merge_reports(const std::vector<std::string>& paths) {
   RankMerger merger;
   std::map<std::int64_t, std::string> path_of;
-  for (const auto& path : paths) path_of[merger.add(Report::from_json(path).data(), path)] = path;
+  for (const auto& path : paths) path_of[merger.add(data_of(Report::from_json(path)), path)] = path;
   for (const auto rank : merger.typical_ranks())
-    merger.keep(rank, Report::from_json(path_of.at(rank)).analysis().shared_data());
+    merger.keep(rank, analysis_of(Report::from_json(path_of.at(rank))).shared_data());
   return make_report(std::make_shared<const Profile>(merger.finish()), {});
 }
 
 const std::vector<std::int64_t>& Report::missing_ranks() const& {
   static const std::vector<std::int64_t> kNone;
-  return data().origin.merged() == nullptr ? kNone : data().origin.merged()->missing;
+  return analysis_->data().origin.merged() == nullptr ? kNone : analysis_->data().origin.merged()->missing;
 }
-const Ceilings& Report::ceilings() const& { return data().roofs; }
+const Ceilings& Report::ceilings() const& { return analysis_->data().roofs; }
 
-const Environment& Report::environment() const& { return data().run.environment; }
+const Environment& Report::environment() const& { return analysis_->data().run.environment; }
 
 }  // namespace roofprof

@@ -8,7 +8,6 @@
 #include <limits>
 #include <ostream>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "analysis/hotspots.h"
@@ -92,15 +91,15 @@ void add_collectives(Document& document, const Report& report, const TableOption
   add_list<Collective>(
       document, report, options, {"collective", true, kMinWidth, 0, Keep::both_ends, "name"},
       [](const Collective& row) { return Cell{row.name}; },
-      !report.data().origin.imported ? "no collectives: none was called while it ran"
-                                     : "no collectives: the trace has no call of one");
+      !data_of(report).origin.imported ? "no collectives: none was called while it ran"
+                                       : "no collectives: the trace has no call of one");
 }
 
 // Adds a line for each kernel in each module and phase, with the columns of nsys.
 void add_kernels(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinKernelWidth = 63;
   const auto columns = choose_columns<KernelRow>(report, options);
-  if (report.kernels().empty()) return document.say("", why_no_kernels(report.data()));
+  if (report.kernels().empty()) return document.say("", why_no_kernels(data_of(report)));
   auto rows = pointers_to(report.kernels());
   const std::size_t left_out = sort_and_limit(rows, options);
 
@@ -130,7 +129,7 @@ void add_kernels(Document& document, const Report& report, const TableOptions& o
   };
   // Time that other work hides counts for the collectives' kernels, but not for the total.
   const RooflineRow& total = report.total();
-  if (const auto hidden_ns = report.data().device ? total.hidden_communication_ns.value_or(0) : 0; hidden_ns > 0) {
+  if (const auto hidden_ns = data_of(report).device ? total.hidden_communication_ns.value_or(0) : 0; hidden_ns > 0) {
     add_sum(sum, "all kernels", {"percent_of_time", "total", "instances"});
     KernelRow hidden;
     hidden.total_ns = hidden_ns;
@@ -158,7 +157,7 @@ std::string peak_words(const Report& report) {
       bytes(saturating_add(before, peak)), bytes(peak), bytes(before));
   for (const auto& moment : report.memory_timeline()) {
     if (!moment.is_peak) continue;
-    text += fmt::format("; it was reached in the {} of {}", moment.phase,
+    text += fmt::format("; it was reached in the {} of {}", name_of(moment.phase),
                         moment.module.empty() ? "the model" : moment.module);
   }
   return text;
@@ -167,8 +166,8 @@ std::string peak_words(const Report& report) {
 // Adds a line for the memory of each category, module and phase, and one for each category below them.
 void add_memory(Document& document, const Report& report, const TableOptions& options) {
   constexpr std::size_t kMinWidth = 10;
-  const auto& all = options.expand ? report.memory_at_peak() : report.analysis().folded_memory();
-  if (all.empty()) return document.say("", "no memory at the peak: " + why_no_memory(report.data()));
+  const auto& all = options.expand ? report.memory_at_peak() : analysis_of(report).folded_memory();
+  if (all.empty()) return document.say("", "no memory at the peak: " + why_no_memory(data_of(report)));
   document.say("", peak_words(report));
   const auto columns = choose_columns<MemoryRow>(report, options);
   auto rows = pointers_to(all);
@@ -265,7 +264,7 @@ void add_groups(Document& document, const Report& report, const TableOptions& op
     add(row, "total");
   };
   // The sum over all ops is the group without keys. Where more time passed than that in them, the total has it.
-  const GroupRow outside = outside_ops(report.total(), report.data().device.has_value());
+  const GroupRow outside = outside_ops(report.total(), data_of(report).device.has_value());
   for (GroupRow sum : report.group({})) {
     if (*outside.time_ns > 0) {
       add_sum(sum, "all ops");
@@ -328,7 +327,7 @@ struct TreeLine {
 // Equal siblings are one line, but in a flat list, where each stands at its own place.
 std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& options) {
   const auto& rows = report.rows();
-  const auto& wasting = report.analysis().wasting_themselves();
+  const auto& wasting = analysis_of(report).wasting_themselves();
   std::vector<TreeLine> lines;
   if (!folds_siblings(options)) {
     const auto& parents = report.parents();
@@ -339,7 +338,7 @@ std::vector<TreeLine> tree_lines(const Report& report, const TableOptions& optio
     }
     return lines;
   }
-  const auto& folded = report.analysis().folded_rows();
+  const auto& folded = analysis_of(report).folded_rows();
   for (const FoldedRow& fold : folded) {
     TreeLine& line =
         lines.emplace_back(TreeLine{.row = &fold.mean, .members = std::ssize(fold.members), .count = fold.count});
@@ -428,7 +427,7 @@ void add_modules(Document& document, const Report& report, const TableOptions& o
   const auto lines = tree_lines(report, options);
   const Selection selection = select_lines(lines, options);
   const bool flat = !options.sort.empty();
-  const std::string model = report.data().run.model.empty() ? "model" : report.data().run.model;
+  const std::string model = data_of(report).run.model.empty() ? "model" : data_of(report).run.model;
 
   Table table = columns.table({"module", true, kMinNameWidth, 0, flat ? Keep::end : Keep::both_ends, "path"});
   const auto add = [&](const RooflineRow& row, Cell name, std::string mark) {
@@ -484,12 +483,10 @@ void set_apart(Document& document, std::size_t from) {
   if (auto* paragraph = std::get_if<Paragraph>(&document.blocks[from])) paragraph->apart = true;
 }
 
-Speech speech_of(const TableOptions& options) { return options.for_shell.is_set ? Speech::shell : options.speech; }
-
 }  // namespace
 
 std::string option_text(const TableOptions& options, std::string_view name, std::string_view value) {
-  switch (speech_of(options)) {
+  switch (options.speech) {
     case Speech::shell:
       return fmt::format("--{} {}", name, value);
     case Speech::python:
@@ -500,7 +497,7 @@ std::string option_text(const TableOptions& options, std::string_view name, std:
 }
 
 std::string switch_text(const TableOptions& options, std::string_view name) {
-  const auto speech = speech_of(options);
+  const auto speech = options.speech;
   if (speech == Speech::shell) return fmt::format("--{}", name);
   return option_text(options, name, speech == Speech::python ? "True" : "true");
 }
@@ -518,8 +515,7 @@ Document part_of_report(const Report& report, std::string_view part, const Table
   } else if (part == "coverage") {
     add_coverage(document, report);
   } else {
-    throw std::invalid_argument("a report prints heading, rows, legend, roofs and coverage, not '" + std::string(part) +
-                                "'");
+    throw InvalidArgument("a report prints heading, rows, legend, roofs and coverage, not '" + std::string(part) + "'");
   }
   return document;
 }
@@ -527,7 +523,7 @@ Document part_of_report(const Report& report, std::string_view part, const Table
 Document report_document(const Report& report, const TableOptions& options) {
   for (const auto& [name, value] : {std::pair("depth", options.depth.value_or(0)), std::pair("width", options.width),
                                     std::pair("limit", options.limit)}) {
-    if (value < 0) throw std::invalid_argument(fmt::format("{} must be 0 or more, not {}", name, value));
+    if (value < 0) throw InvalidArgument(fmt::format("{} must be 0 or more, not {}", name, value));
   }
   if (options.rows_only) return part_of_report(report, "rows", options);
   Document document;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
 #include "core/phrases.h"
@@ -98,7 +97,7 @@ void SessionTarget::observe(const std::function<void()>& call, std::optional<Pas
       throw;
     }
     if (session.is_of_parent()) {
-      throw std::logic_error(
+      throw LogicError(
           "roofprof: this process was forked inside of a call that is profiled, and the profile is its parent's: end "
           "it by os._exit, in C++ by _exit, before the call returns");
     }

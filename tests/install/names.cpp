@@ -1,11 +1,13 @@
-// Every public name, the deprecated ones too: it compiles as long as programs that use them do. A name that goes gets a
-// deprecated alias and moves to the end of this file (docs/cpp.md promises it). No header of torch is included, so that
-// it compiles quickly; user.cpp has what needs one.
+// Every public name: it compiles as long as programs that use them do. A name of a release that goes gets a deprecated
+// alias and moves to the end of this file (docs/cpp.md promises it). No header of torch is included, so that it
+// compiles quickly; user.cpp has what needs one.
 
 #include <roofprof/ceilings.h>
 #include <roofprof/collectives.h>
 #include <roofprof/counters.h>
 #include <roofprof/dtype.h>
+#include <roofprof/error.h>
+#include <roofprof/kinds.h>
 #include <roofprof/note.h>
 #include <roofprof/op_call.h>
 #include <roofprof/op_costs.h>
@@ -63,7 +65,7 @@ void names_of(const Collective& x) {
   use(x.algorithm, x.algorithm_bandwidth, x.backend, x.bound, x.bus_bandwidth, x.bytes, x.calls, x.direct_bytes,
       x.dtype, x.exposed_ns, x.group, x.hosts, x.lower_bound_ns, x.module, x.name, x.op, x.percent_of_roof, x.phase,
       x.ranks, x.ring_bytes, x.shapes, x.time_ns, x.timed_calls, x.transfer_ns, x.tree_bytes, x.wait_ns, x.wasted_ns,
-      x.wire_bytes, x.dtype_name(), x.known_hosts(), x.known_ranks());
+      x.wire_bytes, x.dtype_name(), x.known_hosts(), x.known_ranks(), x.phase_name());
 }
 void names_of(const Note& x) { use(x.code, x.count, x.level, x.text, x.where); }
 void names_of(const ops::Argument& x) {
@@ -96,13 +98,13 @@ void names_of(const Coverage& x) {
 }
 void names_of(const Report& x) {
   use(x.bare_times(), x.bare_times_ns(), x.brief(), x.by_module(), x.by_phase(), x.ceilings(), x.collectives(),
-      x.coverage(), x.environment(), x.findings(), x.flops_utilization(), x.group({"op"}),
+      x.coverage(), x.environment(), x.findings(), x.flops_utilization(), x.group({"op"}), x.group({By::phase, "op"}),
       x.group(std::vector<std::string>{"op"}), x.kernels(), x.language_model(), x.markdown(),
       x.markdown(TableOptions{}), x.memory_at_peak(), x.memory_timeline(), x.missing_ranks(), x.parents(), x.partial(),
       x.predict(x.ceilings()), x.predict(x.ceilings(), PredictionOptions{}), x.prediction(), x.ranks(), x.regions(),
       x.report_of_rank(0), x.row(""), x.rows(), x.run_times(), x.run_times_ns(), x.siblings(), x.step_statistics(),
       x.step_times(), x.step_times_ns(), x.steps(), x.table(), x.table(TableOptions{}), x.to_csv(), x.to_csv("module"),
-      x.to_json(), x.total(), x.within(""), x.by_operator(), x.by_module_and_operator());
+      x.to_csv(By::op), x.to_json(), x.total(), x.within(""), x.by_operator(), x.by_module_and_operator());
 }
 void names_of(const StepStatistics& x) {
   use(x.count, x.mean_ns, x.median_ns, x.slowest_index, x.slowest_ns, x.spread);
@@ -138,11 +140,11 @@ void names_of(const KernelRow& x) {
       x.incomplete, x.instances, x.intensity, x.kind, x.l1_bytes, x.l1_intensity, x.l2_bytes, x.l2_intensity,
       x.lower_bound_time_ns, x.max_ns, x.median_ns, x.min_ns, x.module, x.modules, x.name, x.op, x.percent_of_roof,
       x.percent_of_time, x.phase, x.scope, x.shared, x.source, x.stddev_ns, x.total_ns, x.unfused_bytes, x.average(),
-      x.figure(""), x.max(), x.median(), x.min(), x.stddev(), x.total());
+      x.figure(""), x.kind_name(), x.max(), x.median(), x.min(), x.phase_name(), x.stddev(), x.total());
 }
-void names_of(const MemoryMoment& x) { use(x.bytes, x.first_op, x.is_peak, x.module, x.phase); }
+void names_of(const MemoryMoment& x) { use(x.bytes, x.first_op, x.is_peak, x.module, x.phase, x.phase_name()); }
 void names_of(const MemoryRow& x) {
-  use(x.before, x.bytes, x.category, x.module, x.percent_of_all, x.phase, x.storages);
+  use(x.before, x.bytes, x.category, x.module, x.percent_of_all, x.phase, x.phase_name(), x.storages);
 }
 void names_of(const RooflineRow& x) {
   use(x.buffer_bytes, x.calls, x.communication_ns, x.depth, x.exposed_communication_ns, x.fused_bound_time_ns,
@@ -180,12 +182,18 @@ void names_of_values() {
   use(BoundKind::compute, BoundKind::latency, BoundKind::memory, BoundKind::network, BoundKind::overhead,
       BoundKind::unknown);
   use(Confidence::high, Confidence::low, Confidence::medium);
+  use(Phase::backward, Phase::forward, Phase::optimizer, Phase::recompute);
+  use(KernelKind::copy, KernelKind::fill, KernelKind::kernel);
+  use(By::collective, By::dtype, By::kernel, By::memory, By::module, By::op, By::phase, By::rank, By::scope,
+      By::shapes);
 }
 void names_of_functions(Report report, const Ceilings& roofs, const std::string& path, Work work, const void* data) {
-  use(kSaturated, kDTypeCount, kDTypeNames, kHostLink, kLaunchModeNames, kParallelNames, kConfidenceNames,
-      TensorDesc::kRagged, TensorDesc::kUnknown);
-  use(name_of(DType::fp32), name_of(Parallel::ddp), is_floating(DType::fp32), dtype_from_name("fp32"),
-      to_string(Bound{}), saturating_add(1, 2), saturating_multiply(1, 2), SourcePlace::here());
+  use(kSaturated, kDTypeCount, kDTypeNames, kHostLink, kLaunchModeNames, kParallelNames, kConfidenceNames, kPhaseCount,
+      kPhaseNames, kKernelKindNames, kBoundKindNames, kByNames, TensorDesc::kRagged, TensorDesc::kUnknown);
+  use(name_of(DType::fp32), name_of(Parallel::ddp), name_of(LaunchMode::eager), name_of(Confidence::low),
+      name_of(Phase::forward), name_of(KernelKind::copy), name_of(BoundKind::memory), name_of(By::op), ByText(By::op),
+      is_floating(DType::fp32), dtype_from_name("fp32"), to_string(Bound{}), saturating_add(1, 2),
+      saturating_multiply(1, 2), SourcePlace::here());
   use(Ceilings::measure("cpu", Progress{}), Ceilings::published("H100"), Ceilings::load(path));
   roofs.save(path);
   report = Report::from_json(path);
@@ -198,7 +206,7 @@ void names_of_functions(Report report, const Ceilings& roofs, const std::string&
   work.add_macs(1, DType::fp32);
   work.operations_in(DType::fp32) += 1;
   work += work;
-  use(work == work, report.data(), report.analysis(), data);
+  use(work == work, data, version());
   const OpCosts::Function cost = [](const OpCall& call, Work& counted) { use(call, counted); };
   OpCosts::add("mylib::op", cost, "words");
   OpCosts::remove("mylib::op");
@@ -221,7 +229,7 @@ void names_of_options() {
   const TableOptions table{.depth = 1,
                            .sort = "macs",
                            .columns = {},
-                           .by = "op",
+                           .by = By::op,
                            .width = 0,
                            .limit = 0,
                            .legend = false,
@@ -250,21 +258,21 @@ void names_of_options() {
   use(table, options, prediction);
 }
 
-// ---- deprecated names, each with the version that deprecated it
+// Each error is an Error, and an exception of the standard library, which a program catches by either.
+template <class Standard, class Thrown>
+constexpr bool is_both = std::is_base_of_v<Error, Thrown> && std::is_base_of_v<Standard, Thrown>;
+static_assert(is_both<std::invalid_argument, InvalidArgument> && is_both<std::out_of_range, OutOfRange> &&
+              is_both<std::logic_error, LogicError> && is_both<std::runtime_error, RuntimeError> &&
+              is_both<std::exception, ErrorOf<std::runtime_error>>);
+void names_of(const Error& x) { use(x.what()); }
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-// 0.1
-void earlier_names(const Report& report, const Figures& figures, const Coverage& coverage) {
-  const std::optional<std::int64_t> bound = figures.lower_bound_ns;
-  if (figures.wasted_ns && figures.lower_bound_ns.has_value()) {
-    use(*figures.wasted_ns + figures.lower_bound_ns.value() + figures.wasted_ns.value_or(0), bound);
-  }
-  for (const Advice& advice : report.advice()) {
-    std::cout << advice.rule << advice.module << advice.modules.size() << advice.ops.size() << advice.text;
-  }
-  for (const std::string& note : coverage.notes) std::cout << note << "\n";
-  use(report.table({.for_shell = true}), report.predict(report.ceilings(), {.compiled = true}));
+// A profiler of any model, and what a run leaves beside its report.
+template <class Model>
+void names_of(RooflineProfiler<Model>& prof, const Outcome<int>& outcome) {
+  RooflineProfiler<>& any = prof;
+  const auto closure = [] { return 1; };
+  use(any.run(closure), any.count(closure), any.run_steps(1, closure), any.report(), prof.run_with_result(closure));
+  use(outcome.report, outcome.result);
 }
 
 }  // namespace roofprof

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <stdexcept>
 
 #if ROOFPROF_VERSION_MAJOR == 0 && ROOFPROF_VERSION_MINOR < 1
 #error "an older roofprof"
@@ -39,7 +38,8 @@ void expect(bool holds, const char* what) {
 }  // namespace
 
 int main() {
-  std::cout << "roofprof " << ROOFPROF_VERSION << "\n";
+  std::cout << "roofprof " << roofprof::version() << "\n";
+  EXPECT(roofprof::version() == ROOFPROF_VERSION);
   Net model;
   const auto x = torch::rand({8, 64});
 
@@ -73,7 +73,7 @@ int main() {
   EXPECT(prof.report().steps() == 2);
   try {
     static_cast<void>(roofprof::Ceilings::published("RTX 9999"));
-  } catch (const std::invalid_argument& error) {
+  } catch (const roofprof::Error& error) {
     std::cout << error.what() << "\n";
   }
 }

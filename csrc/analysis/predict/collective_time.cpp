@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "core/phrases.h"
@@ -54,8 +53,8 @@ double collective_seconds(CollectiveKind kind, double bytes, std::int64_t ranks,
   const CardFacts& facts = ceilings.facts;
   const auto* dram = ceilings.memory_level("DRAM");
   if (facts.link_bytes_per_second <= 0 || dram == nullptr) {
-    throw std::invalid_argument("how the devices of a machine with several of '" + shown(ceilings.device) +
-                                "' are linked is not known: give roofs with a measured network");
+    throw InvalidArgument("how the devices of a machine with several of '" + shown(ceilings.device) +
+                          "' are linked is not known: give roofs with a measured network");
   }
   const CollectiveParameters& known = parameters.collectives;
   const AchievedShare& architecture = or_usual(parameters.achieved_on(facts.compute_capability));

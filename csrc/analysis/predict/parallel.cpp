@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -137,13 +136,12 @@ class Planner {
     const Module& model = data_.tree.modules.at(index_of(kModel));
     const std::string name(name_of(parallel));
     if (!model.params_known || model.trainable_params <= 0) {
-      throw std::invalid_argument(name + " sends gradients of parameters, and the report knows none of " +
-                                  (data_.run.model.empty() ? "the model" : data_.run.model));
+      throw InvalidArgument(name + " sends gradients of parameters, and the report knows none of " +
+                            (data_.run.model.empty() ? "the model" : data_.run.model));
     }
     if (backward_.empty()) {
-      throw std::invalid_argument(
-          name + " sends gradients, and no backward was counted: count a training step" +
-          (parallel == Parallel::ddp ? " (without one its ranks send each other nothing)" : ""));
+      throw InvalidArgument(name + " sends gradients, and no backward was counted: count a training step" +
+                            (parallel == Parallel::ddp ? " (without one its ranks send each other nothing)" : ""));
     }
   }
 
@@ -338,8 +336,8 @@ class Planner {
       add_pairs(kModel, block_of_);
     }
     if (pairs_.empty()) {
-      throw std::invalid_argument("tp splits the products around attention, and pairs of products such as an MLP's: " +
-                                  (data_.run.model.empty() ? "the model" : data_.run.model) + " has none");
+      throw InvalidArgument("tp splits the products around attention, and pairs of products such as an MLP's: " +
+                            (data_.run.model.empty() ? "the model" : data_.run.model) + " has none");
     }
     for (const auto& pair : pairs_) {
       for (const auto& product : pair.products) check_divides(product);
@@ -352,9 +350,9 @@ class Planner {
     const double size = outputs ? features.width : features.depth;
     if (std::fmod(size, n_) == 0) return;
     const auto& module = data_.tree.modules[index_of(data_.counts.ops[product.op].owner.module)];
-    throw std::invalid_argument(std::to_string(ranks_) + " ranks cannot share the " + short_text(size, 9) +
-                                (outputs ? " outputs of " : " inputs of ") + display_path(module.path) +
-                                ": it is no multiple");
+    throw InvalidArgument(std::to_string(ranks_) + " ranks cannot share the " + short_text(size, 9) +
+                          (outputs ? " outputs of " : " inputs of ") + display_path(module.path) +
+                          ": it is no multiple");
   }
 
   // Returns which size of an op of the backward or of a recomputation is split; empty if it is not of that product.
@@ -571,7 +569,7 @@ void note_ranks(Profile& data, const Ceilings& ceilings, const PredictionOptions
 
 RankPlan plan_ranks(Profile& data, const PredictionOptions& options, double parameter_bytes, std::int64_t steps) {
   if (std::ranges::any_of(data.counts.ops, [](const OpBucket& bucket) { return is_communication(bucket.op); })) {
-    throw std::invalid_argument(
+    throw InvalidArgument(
         "the report has collectives, so it is of one of several ranks already: give the count of the model alone");
   }
   return Planner(data, options, parameter_bytes, steps).planned(options.parallel);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <stdexcept>
 #include <type_traits>
 
 #include "core/json/members.h"
@@ -19,8 +18,8 @@ void put_in_order(std::vector<ClassParameters>& classes, std::string_view name) 
   for (const auto known : kOpClassNames) {
     const auto found = std::ranges::find(classes, known, &ClassParameters::name);
     if (found == classes.end()) {
-      throw std::invalid_argument("the prediction's parameters of '" + std::string(name) + "' lack the class '" +
-                                  std::string(known) + "'");
+      throw InvalidArgument("the prediction's parameters of '" + std::string(name) + "' lack the class '" +
+                            std::string(known) + "'");
     }
     ordered.push_back(*found);
   }
@@ -66,12 +65,11 @@ void set_number(std::string_view name, double value, GpuParameters& gpu, Achieve
     number = number_at(gpu, name);
   }
   if (number == nullptr) {
-    throw std::invalid_argument("the prediction has no number '" + shown(name) +
-                                "', which the roofs' calibration gives");
+    throw InvalidArgument("the prediction has no number '" + shown(name) + "', which the roofs' calibration gives");
   }
   if (!(value > 0) || !std::isfinite(value)) {
-    throw std::invalid_argument("the calibration's number '" + shown(name) + "' must be above 0, not " +
-                                short_text(value, 6));
+    throw InvalidArgument("the calibration's number '" + shown(name) + "' must be above 0, not " +
+                          short_text(value, 6));
   }
   *number = value;
 }

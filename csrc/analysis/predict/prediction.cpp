@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,31 +26,30 @@ constexpr double kNanoseconds = 1e9;
 
 void check(const Profile& data, const PredictionOptions& options) {
   if (data.origin.merged() != nullptr) {
-    throw std::invalid_argument("a merged report has the sums of several ranks: predict from the report of one rank");
+    throw InvalidArgument("a merged report has the sums of several ranks: predict from the report of one rank");
   }
   const auto does_something = [](const OpBucket& bucket) { return bucket.work.bytes() > 0 || bucket.work.flops() > 0; };
   if (std::ranges::none_of(data.counts.ops, does_something)) {
-    throw std::invalid_argument("the report has no ops with work to predict the time of: nothing was counted in it");
+    throw InvalidArgument("the report has no ops with work to predict the time of: nothing was counted in it");
   }
   if (options.ranks < 1) {
-    throw std::invalid_argument("ranks must be 1 or more, not " + std::to_string(options.ranks));
+    throw InvalidArgument("ranks must be 1 or more, not " + std::to_string(options.ranks));
   }
   for (const auto& [name, factor] : {std::pair{"bandwidth", options.bandwidth}, std::pair{"peak", options.peak}}) {
     if (!(factor > 0) || !std::isfinite(factor)) {
-      throw std::invalid_argument(std::string(name) + " is a factor above 0, not " + short_text(factor, 6));
+      throw InvalidArgument(std::string(name) + " is a factor above 0, not " + short_text(factor, 6));
     }
   }
   const double host = options.host_seconds.value_or(0);
   if (!(host >= 0) || !std::isfinite(host)) {
-    throw std::invalid_argument("host is the seconds in which an op is launched, 0 or more, not " +
-                                short_text(host, 6));
+    throw InvalidArgument("host is the seconds in which an op is launched, 0 or more, not " + short_text(host, 6));
   }
 }
 
 void check_mode(const PredictionOptions& options, const TargetDevice& device) {
   if (options.mode == LaunchMode::graph && !device.is_gpu) {
-    throw std::invalid_argument("the mode 'graph' is of GPUs, and '" + shown(device.ceilings->device) +
-                                "' is a CPU: predict 'eager' or 'compiled'");
+    throw InvalidArgument("the mode 'graph' is of GPUs, and '" + shown(device.ceilings->device) +
+                          "' is a CPU: predict 'eager' or 'compiled'");
   }
 }
 

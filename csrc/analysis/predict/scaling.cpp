@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -138,8 +137,8 @@ std::optional<double> bytes_of(DType dtype) {
 
 void set_precision(Profile& data, DType precision) {
   if (!bytes_of(precision)) {
-    throw std::invalid_argument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" +
-                                std::string(name_of(precision)) + "'");
+    throw InvalidArgument("precision must be fp64, fp32, tf32, fp16, bf16, fp8 or fp4, not '" +
+                          std::string(name_of(precision)) + "'");
   }
   double before = 0;
   double after = 0;
@@ -179,10 +178,10 @@ std::int64_t batch_of(const Profile& data) {
 }
 
 void set_batch(Profile& data, std::int64_t batch) {
-  if (batch <= 0) throw std::invalid_argument("batch must be 1 or more, not " + std::to_string(batch));
+  if (batch <= 0) throw InvalidArgument("batch must be 1 or more, not " + std::to_string(batch));
   const std::int64_t counted = batch_of(data);
   if (counted <= 0) {
-    throw std::invalid_argument(
+    throw InvalidArgument(
         "the batch that was counted is not known, because the model's inputs are not tensors or do not agree in their "
         "leading "
         "dimension: count it with the batch that is wanted");
@@ -190,7 +189,7 @@ void set_batch(Profile& data, std::int64_t batch) {
   if (batch == counted) return;
   if (std::ranges::any_of(data.counts.ops,
                           [](const OpBucket& bucket) { return bucket.owner.phase != Phase::forward; })) {
-    throw std::invalid_argument(
+    throw InvalidArgument(
         "a training step cannot be given another batch, as gradients of weights have none: count it with the batch "
         "that "
         "is wanted");

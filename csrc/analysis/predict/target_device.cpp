@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 #include "core/phrases.h"
 #include "core/roofs.h"
@@ -134,8 +133,8 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
                            double peak_factor) {
   const auto* memory = main_memory(ceilings);
   if (memory == nullptr || memory->bytes_per_second <= 0) {
-    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) +
-                                "' have no bandwidth of its memory: nothing can be predicted with them");
+    throw InvalidArgument("the roofs of '" + shown(ceilings.device) +
+                          "' have no bandwidth of its memory: nothing can be predicted with them");
   }
   TargetDevice device;
   device.ceilings = &ceilings;
@@ -148,7 +147,7 @@ TargetDevice target_device(const Ceilings& ceilings, const PredictionParameters&
   set_peaks(device, share, peak_factor);
   add_missing_peaks(device, share);
   if (device.vector_peak <= 0 && std::ranges::none_of(device.peak, [](double rate) { return rate > 0; })) {
-    throw std::invalid_argument("the roofs of '" + shown(ceilings.device) + "' have no peak of any type");
+    throw InvalidArgument("the roofs of '" + shown(ceilings.device) + "' have no peak of any type");
   }
   device.bandwidth_factor = bandwidth_factor;
   device.peak_factor = peak_factor;
@@ -203,8 +202,8 @@ double seconds_at_peaks(const OpFeatures& op, const TargetDevice& device) {
     const auto peak = peak_for(device, dtype);
     if (!peak && op.macs <= 0) continue;  // bytes bound such ops
     if (!peak) {
-      throw std::invalid_argument("the roofs of '" + shown(device.ceilings->device) + "' have no peak for " +
-                                  std::string(name_of(dtype)) + ", in which the model computes");
+      throw InvalidArgument("the roofs of '" + shown(device.ceilings->device) + "' have no peak for " +
+                            std::string(name_of(dtype)) + ", in which the model computes");
     }
     seconds += op.operations[i] / *peak;
   }

@@ -65,7 +65,7 @@ std::vector<Collective> collective_rows(const Profile& data) {
     row.ranks = group.ranks;
     row.hosts = group.hosts;
     row.module = data.tree.modules[index_of(op.owner.module)].path;
-    row.phase = kPhaseNames.at(static_cast<std::size_t>(op.owner.phase));
+    row.phase = op.owner.phase;
     row.dtype = op.dtype;
     row.shapes = shapes_text(op.shapes);
     row.calls = bucket.calls;

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <limits>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "analysis/ranks/merged_sums.h"
@@ -105,7 +104,7 @@ struct RankMerger::Merged {
 };
 
 void RankMerger::Merged::check(const Profile& data, const std::string& name, std::int64_t rank) const {
-  const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
+  const auto refuse = [&](const std::string& why) { throw InvalidArgument(name + ": " + why); };
   if (data.origin.merged() != nullptr) refuse("it is a merged report already: give those of the ranks");
   if (rank < 0) {
     refuse(std::string("it does not say which rank it is of: ") +
@@ -341,7 +340,7 @@ void RankMerger::keep(std::int64_t rank, std::shared_ptr<const Profile> report) 
 
 Profile RankMerger::finish() {
   const auto merged = std::exchange(merged_, std::make_unique<Merged>());
-  if (merged->ranks.empty()) throw std::invalid_argument("there are no reports to merge");
+  if (merged->ranks.empty()) throw InvalidArgument("there are no reports to merge");
   Profile data = std::move(merged->first);
   data.tree = merged->tree.tree();
   data.counts = merged->sums.counts();

@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -457,7 +456,7 @@ std::vector<Siblings> sibling_groups(const std::vector<RooflineRow>& rows, const
 
 const RooflineRow& Siblings::mean() const& {
   if (rows.empty()) {
-    throw std::logic_error("roofprof: these Siblings have no rows: they are no report's, or were moved from");
+    throw LogicError("roofprof: these Siblings have no rows: they are no report's, or were moved from");
   }
   return rows.front();
 }

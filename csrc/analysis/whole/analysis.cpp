@@ -1,7 +1,6 @@
 #include "analysis/whole/analysis.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -18,7 +17,7 @@
 namespace roofprof {
 
 Analysis::Analysis(std::shared_ptr<const Profile> data) : data_(std::move(data)) {
-  if (!data_) throw std::invalid_argument("a report needs profile data");
+  if (!data_) throw InvalidArgument("a report needs profile data");
   check_consistent(*data_);
 }
 

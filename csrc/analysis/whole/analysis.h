@@ -91,4 +91,7 @@ class Analysis {
   Kept<std::vector<bool>> wasting_;
 };
 
+// Returns what follows from the report's profile.
+[[nodiscard]] const Analysis& analysis_of(const Report& report);
+
 }  // namespace roofprof

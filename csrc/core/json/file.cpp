@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "core/utf8.h"
+#include "roofprof/error.h"
 
 namespace roofprof {
 
@@ -22,11 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& path, const std::string& reason) {
-  throw std::runtime_error("cannot write '" + printable(path) + "': " + reason);
+  throw RuntimeError("cannot write '" + printable(path) + "': " + reason);
 }
 
 [[noreturn]] void fail_to_read(const std::string& path, const std::string& reason) {
-  throw std::runtime_error("cannot read '" + printable(path) + "': " + reason);
+  throw RuntimeError("cannot read '" + printable(path) + "': " + reason);
 }
 
 std::string last_error() { return std::generic_category().message(errno); }

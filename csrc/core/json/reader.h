@@ -13,19 +13,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/phrases.h"
+#include "roofprof/error.h"
 
 namespace roofprof {
 
 // One sentence: what is wrong, with the path of the value, "'ops[3].calls' has the wrong type: ...".
-class JsonError : public std::runtime_error {
+class JsonError : public RuntimeError {
  public:
-  using std::runtime_error::runtime_error;
+  using RuntimeError::RuntimeError;
 };
 
 // Raised where the text is not JSON: "it is not JSON (line 3, column 7: ...)".

@@ -101,7 +101,7 @@ RecordedData read_recorded(std::string_view text, const std::string& source) {
 
 std::string to_json(const RecordedData& data) {
   if (const std::string problem = problem_of(data); !problem.empty()) {
-    throw std::invalid_argument("this device data cannot be written: " + problem);
+    throw InvalidArgument("this device data cannot be written: " + problem);
   }
   JsonWriter json;
   json.begin_object();

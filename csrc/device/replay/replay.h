@@ -2,13 +2,13 @@
 // Collectors that write what a device did to a file, and read it back on a machine without the device.
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/device_data.h"
 #include "device/interface/collector.h"
+#include "roofprof/error.h"
 
 namespace roofprof {
 
@@ -30,9 +30,9 @@ struct RecordedData {
 };
 
 // One sentence.
-class RecordedDataError : public std::runtime_error {
+class RecordedDataError : public RuntimeError {
  public:
-  using std::runtime_error::runtime_error;
+  using RuntimeError::RuntimeError;
 };
 
 // A counter that is not finite is left out as unknown. Throws std::invalid_argument for what the reader would refuse.

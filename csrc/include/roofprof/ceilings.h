@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "roofprof/dtype.h"
+#include "roofprof/error.h"
 #include "roofprof/work.h"
 
 namespace roofprof {
@@ -98,7 +99,7 @@ struct BandwidthCurve {
 
   [[nodiscard]] bool empty() const { return points.empty(); }
   // Returns the bandwidth for that working set and that mix of reads and writes, in bytes per second, interpolated
-  // between points. Throws std::logic_error where the curve is empty, as do the next two.
+  // between points. Throws LogicError where the curve is empty, as do the next two.
   [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic, std::int64_t working_set_bytes) const;
   // Returns the bandwidth for the traffic's footprint.
   [[nodiscard]] double bytes_per_second(const MemoryTraffic& traffic) const {
@@ -221,17 +222,17 @@ struct Ceilings {
   }
 
   // Measures the roofs of a device ("cpu", "cuda:0") with as many threads as torch uses now; takes at most twenty
-  // seconds. `progress` also gets the notes on what was left out or looks odd. Throws std::invalid_argument for a
+  // seconds. `progress` also gets the notes on what was left out or looks odd. Throws InvalidArgument for a
   // device that cannot be measured.
   [[nodiscard]] static Ceilings measure(const std::string& device = "cpu", const Progress& progress = {});
   // Returns the published roofs of a GPU ("RTX 4090", "A100 SXM 80GB", or its driver's name for it): dense rates at
   // boost clocks, the cache that all of the chip shares where its bandwidth is known, and DRAM, each with its source.
-  // Throws std::invalid_argument for a card that is not known, naming those that are like it.
+  // Throws InvalidArgument for a card that is not known, naming those that are like it.
   [[nodiscard]] static Ceilings published(std::string_view name);
-  // Returns the roofs in a file that save or `roofprof ceilings --json` wrote. Throws std::runtime_error: one sentence
+  // Returns the roofs in a file that save or `roofprof ceilings --json` wrote. Throws RuntimeError: one sentence
   // that names the file and says what is wrong with it.
   [[nodiscard]] static Ceilings load(const std::string& path);
-  // Writes the file whole or not at all. Throws std::runtime_error naming the path.
+  // Writes the file whole or not at all. Throws RuntimeError naming the path.
   void save(const std::string& path) const;
 
   bool operator==(const Ceilings&) const = default;

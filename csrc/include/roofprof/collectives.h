@@ -22,9 +22,9 @@ struct Collective {
   std::int64_t ranks = 0;  // in the group; 0: not known
   std::int64_t hosts = 0;  // hosts that the ranks run on; 0: not known (only merged reports know)
   std::string module;      // path of the module that caused it
-  std::string phase;
+  Phase phase = Phase::forward;
   DType dtype = DType::other;
-  std::string shapes;
+  std::string shapes;  // of its tensors, each as sizes: "1024x1024, 1024"
   std::int64_t calls = 0;
   std::int64_t timed_calls = 0;       // calls that the times below include
   std::optional<std::int64_t> bytes;  // of all calls, as nccl-tests defines a collective's size
@@ -53,6 +53,7 @@ struct Collective {
     return hosts > 0 ? std::optional(hosts) : std::nullopt;
   }
   [[nodiscard]] std::string dtype_name() const { return std::string(name_of(dtype)); }
+  [[nodiscard]] std::string phase_name() const { return std::string(name_of(phase)); }
   bool operator==(const Collective&) const = default;
 };
 

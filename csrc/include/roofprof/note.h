@@ -21,10 +21,6 @@ struct Note {
   std::string text;                // one sentence for people
   std::int64_t count = 1;          // equal notes are kept as one
   bool operator==(const Note&) const = default;
-  // Notes were strings once.
-  [[deprecated("use text")]] operator const std::string&() const& {
-    return text;
-  }  // NOLINT(google-explicit-constructor)
 };
 
 // Prints its text.

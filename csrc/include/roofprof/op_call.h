@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "roofprof/dtype.h"
+#include "roofprof/error.h"
 
 namespace roofprof::ops {
 
@@ -47,9 +48,8 @@ struct TensorDesc {
   [[nodiscard]] std::int64_t held_numel() const;  // elements really held: expanded dimensions count once
   [[nodiscard]] std::int64_t stored_numel()
       const;  // elements that take part in arithmetic: those stored where sparse, else all
-  [[nodiscard]] std::int64_t held_bytes() const;  // indices of sparse formats included; saturating
-  [[nodiscard]] std::int64_t size(
-      int dim) const;  // negative dims from the end; throws std::out_of_range, also where ragged
+  [[nodiscard]] std::int64_t held_bytes() const;   // indices of sparse formats included; saturating
+  [[nodiscard]] std::int64_t size(int dim) const;  // negative dims from the end; throws OutOfRange, also where ragged
   [[nodiscard]] int dim() const { return static_cast<int>(sizes.size()); }
 };
 
@@ -86,7 +86,7 @@ struct OpCall {
   std::vector<Argument> arguments;
   std::vector<Argument> results;
 
-  // Returns the one tensor at that position or of that name; throws std::out_of_range naming op and argument where
+  // Returns the one tensor at that position or of that name; throws OutOfRange naming op and argument where
   // absent.
   [[nodiscard]] const TensorDesc& tensor(std::size_t position) const;
   [[nodiscard]] const TensorDesc& tensor(std::string_view argument) const;
@@ -100,7 +100,7 @@ struct OpCall {
   [[nodiscard]] bool has_result(std::size_t position) const;
 
   // Return declared scalars; the default where the call leaves them None.
-  // Throws std::logic_error where the op's table line does not declare the name (it would not be in the bucket's key),
+  // Throws LogicError where the op's table line does not declare the name (it would not be in the bucket's key),
   // and where the value is of another type.
   [[nodiscard]] std::int64_t integer(std::string_view argument, std::int64_t otherwise) const;
   [[nodiscard]] bool boolean(std::string_view argument, bool otherwise) const;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "roofprof/error.h"
 #include "roofprof/op_call.h"
 #include "roofprof/work.h"
 
@@ -27,7 +28,7 @@ class OpCosts {
   // Sets the cost of an operator: "mylib::op" for all its overloads, "mylib::op.overload" for one ("mylib::op.default"
   // for the one without a name). It replaces an earlier one, roofprof's own as well, and counts from the next call on;
   // the operator may come to exist later. `formula` says in words what is counted, for listings.
-  // Throws std::invalid_argument for a name without "::" and for an empty function.
+  // Throws InvalidArgument for a name without "::" and for an empty function.
   static void add(const std::string& op, Function function, std::string formula = "");
   // Removes the cost that add() set for exactly that name, so that roofprof's cost counts again. Without one: no
   // effect.

@@ -19,6 +19,9 @@ enum class LaunchMode : std::uint8_t {
   compiled,  // elementwise ops, norms and reductions that follow each other are one kernel; no waiting for the host
 };
 inline constexpr std::array<std::string_view, 3> kLaunchModeNames = {"eager", "graph", "compiled"};
+[[nodiscard]] constexpr std::string_view name_of(LaunchMode mode) {
+  return kLaunchModeNames[static_cast<std::size_t>(mode)];
+}
 
 // A way to share a model's work among ranks (docs/prediction.md lists what each assumes).
 enum class Parallel : std::uint8_t {
@@ -31,18 +34,6 @@ inline constexpr std::array<std::string_view, 3> kParallelNames = {"ddp", "fsdp"
   return kParallelNames[static_cast<std::size_t>(parallel)];
 }
 
-namespace detail {
-
-// The compiler warns where this option is set. [[deprecated]] on the option would warn wherever options are made.
-struct EarlierCompiled {
-  constexpr EarlierCompiled() = default;
-  [[deprecated("use mode = LaunchMode::compiled")]] constexpr EarlierCompiled(bool set) : is_set(set) {}
-  bool is_set = false;
-  bool operator==(const EarlierCompiled&) const = default;
-};
-
-}  // namespace detail
-
 struct PredictionOptions {
   // The type that floating-point work is done in; empty: as it was counted.
   std::optional<DType> precision = {};
@@ -54,7 +45,6 @@ struct PredictionOptions {
   double peak = 1;
   // True: autocast ran the work that was counted in fp16 or bf16, so its parameters are in fp32.
   bool autocast = true;
-  detail::EarlierCompiled compiled = {};  // the earlier form of mode = LaunchMode::compiled
   // The model and its images have their channels last in memory, which convolutions in half on a GPU want. Compiled
   // models bring them into that order themselves.
   bool channels_last = false;

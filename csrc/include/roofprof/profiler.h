@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -17,6 +16,7 @@
 
 #include "roofprof/counters.h"
 #include "roofprof/detail/call.h"
+#include "roofprof/error.h"
 #include "roofprof/report.h"
 #include "roofprof/version.h"
 
@@ -69,28 +69,12 @@ class ProfilerRun;
 // times: calls are counted and timed; counts: one call is counted.
 enum class RunMode : std::uint8_t { times, counts };
 
-// The part of a profiler that does not depend on the model's type.
-class ProfilerCore {
- public:
-  // `model` outlives the runs: `handle` keeps it where it can. Null is refused with std::invalid_argument, as are
-  // options that make no sense.
-  ProfilerCore(const torch::nn::Module* model, ProfilerOptions options, std::shared_ptr<const void> handle = {});
-  ProfilerCore(const torch::jit::Module& model, ProfilerOptions options);
-  ProfilerCore(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options);
-
-  // These and report() throw std::logic_error where the profiler was moved from.
-  Report run(Call& call, RunMode wish);
-  Report run_script(ScriptArguments arguments, ScriptKeywords keywords, RunMode wish);
-  Report run_closure(const std::function<void()>& closure, RunMode wish);
-  Report run_steps(std::int64_t steps, const std::function<void()>& step);
-  std::unique_ptr<ProfilerRun> open_block();
-  Report report() const;
-
- private:
-  const std::shared_ptr<ProfilerState>& state() const;
-
-  std::shared_ptr<ProfilerState> state_;  // a run keeps it, because the profiler may be destroyed meanwhile
-};
+// Make what a profiler of that model keeps between its runs. `handle` keeps a module alive where it can. They throw
+// InvalidArgument for a model that is null or empty, and for options that make no sense.
+std::shared_ptr<ProfilerState> state_of(const torch::nn::Module* model, ProfilerOptions options,
+                                        std::shared_ptr<const void> handle = {});
+std::shared_ptr<ProfilerState> state_of(const torch::jit::Module& model, ProfilerOptions options);
+std::shared_ptr<ProfilerState> state_of(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options);
 
 template <class Model>
 concept PlainModule = std::is_base_of_v<torch::nn::Module, Model>;
@@ -176,37 +160,112 @@ constexpr Callable callable<Kept, Arg> = [] {
   }
 }();
 
+// What run(args...) calls, and what that returns.
+template <class Kept, class... Args>
+decltype(auto) returned_by(Kept& model, Args&&... args) {
+  if constexpr (callable<Kept, Args...> == Callable::closure) {
+    return (args(), ...);
+  } else {
+    return call_forward(model, std::forward<Args>(args)...);
+  }
+}
+
 }  // namespace detail
 
 class Block;
 
-// Profiles calls of a model, closures and blocks around it. Can be moved, not copied; a profiler that was moved from
-// throws std::logic_error. One profiler at a time on a thread, and one thread at a time in a profiler: a call that
-// breaks this rule throws std::logic_error and does not disturb the run under way.
+// What RooflineProfiler::run_with_result returns: auto [report, result] = prof.run_with_result(x);
+template <class Result>
+struct Outcome {
+  Report report;
+  Result result;
+};
+template <>
+struct Outcome<void> {
+  Report report;
+};
+
+template <class Model = void>
+class RooflineProfiler;
+
+// A profiler of any model, for members and parameters that shall not name its type: every other profiler is one. It
+// profiles closures, steps and blocks. Can be moved, not copied; a profiler that was moved from throws LogicError. One
+// profiler at a time on a thread, and one thread at a time in a profiler: a call that breaks this rule throws
+// LogicError and does not disturb the run under way.
+//
+//   struct Trainer {
+//     roofprof::RooflineProfiler<> prof;  // Trainer{RooflineProfiler(model)}
+//   };
+template <>
+class RooflineProfiler<void> {
+ public:
+  RooflineProfiler(RooflineProfiler&&) noexcept = default;
+  RooflineProfiler& operator=(RooflineProfiler&&) noexcept = default;
+  RooflineProfiler(const RooflineProfiler&) = delete;
+  RooflineProfiler& operator=(const RooflineProfiler&) = delete;
+
+  // Runs the closure exactly once, because it may train. Throws what it throws; report() then gives what ran before,
+  // marked partial.
+  template <class Closure>
+    requires std::is_invocable_v<Closure&>
+  Report run(Closure&& closure) {
+    return run_closure([&] { static_cast<void>(closure()); }, detail::RunMode::times);
+  }
+  // The same, only counted: nothing is timed, no roofs are measured.
+  template <class Closure>
+    requires std::is_invocable_v<Closure&>
+  Report count(Closure&& closure) {
+    return run_closure([&] { static_cast<void>(closure()); }, detail::RunMode::counts);
+  }
+  // Runs the closure that often, each time a step: of training, for example. It is observed as it is, and nothing is
+  // put back. The report covers all steps together, and its table's header has the mean of a step. Throws
+  // InvalidArgument for less than one step, and what a step throws.
+  template <class Step>
+    requires std::is_invocable_v<Step&>
+  Report run_steps(std::int64_t steps, Step&& step) {
+    return run_each_step(steps, [&] { static_cast<void>(step()); });
+  }
+  // Returns the report of the last run or block; if it threw, of what ran before. The roofs of this machine are
+  // measured now where they are needed and not known yet. Throws LogicError where nothing was profiled yet, and inside
+  // of a block.
+  [[nodiscard]] Report report() const;
+
+ protected:
+  explicit RooflineProfiler(std::shared_ptr<detail::ProfilerState> state) : state_(std::move(state)) {}
+  Report run_call(detail::Call& call, detail::RunMode wish);
+  // `keep` gets what the first call returns.
+  Report run_script(detail::ScriptArguments arguments, detail::ScriptKeywords keywords, detail::RunMode wish,
+                    const std::function<void(c10::IValue&&)>& keep);
+  Report run_closure(const std::function<void()>& closure, detail::RunMode wish);
+
+ private:
+  friend class Block;
+  Report run_each_step(std::int64_t steps, const std::function<void()>& step);
+  const std::shared_ptr<detail::ProfilerState>& state() const;
+
+  std::shared_ptr<detail::ProfilerState> state_;  // a run keeps it, because the profiler may be destroyed meanwhile
+};
+
+// Profiles calls of a model, too. RooflineProfiler prof(model) finds the type by itself.
 template <class Model>
-class RooflineProfiler {
+class RooflineProfiler : public RooflineProfiler<void> {
  public:
   // A module, or the loader of an AOTInductor package, by reference: it outlives the profiler's runs and blocks.
   explicit RooflineProfiler(Model& model, ProfilerOptions options = {})
     requires detail::Referred<Model>
-      : model_(&model), core_(model_, std::move(options)) {}
+      : Base(detail::state_of(&model, std::move(options))), model_(&model) {}
   explicit RooflineProfiler(const Model&& model, ProfilerOptions options = {})
     requires detail::Referred<Model>
   = delete;
   // A module holder, AnyModule or shared_ptr to a module: shared with the caller, and kept by runs and blocks too.
   explicit RooflineProfiler(Model model, ProfilerOptions options = {})
     requires(!detail::Referred<Model> && !detail::ScriptModule<Model> && detail::ModuleHandle<Model>)
-      : model_(std::move(model)),
-        core_(detail::module_of(model_), std::move(options), std::make_shared<const Model>(model_)) {}
+      : Base(detail::state_of(detail::module_of(model), std::move(options), std::make_shared<const Model>(model))),
+        model_(std::move(model)) {}
   // A torch::jit::Module, which is a handle too.
   explicit RooflineProfiler(Model model, ProfilerOptions options = {})
     requires detail::ScriptModule<Model>
-      : model_(std::move(model)), core_(model_, std::move(options)) {}
-
-  RooflineProfiler(RooflineProfiler&&) noexcept = default;
-  RooflineProfiler& operator=(RooflineProfiler&&) noexcept = default;
-  RooflineProfiler(const RooflineProfiler&) = delete;
-  RooflineProfiler& operator=(const RooflineProfiler&) = delete;
+      : Base(detail::state_of(model, std::move(options))), model_(std::move(model)) {}
 
   // Profiles model.forward(args...), of a package run(args...): one call counts, further ones warm up and are timed.
   // What the model registers, the arguments, gradients and the random numbers are left as the first call leaves them;
@@ -221,98 +280,129 @@ class RooflineProfiler {
   // Throws what the first call throws, as it was thrown; report() then gives what ran before, marked partial.
   template <class... Args>
   Report run(Args&&... args) {
-    return called(detail::RunMode::times, std::forward<Args>(args)...);
+    return called(detail::RunMode::times, detail::Drop(), std::forward<Args>(args)...);
   }
   // run({x}): the arguments of a TorchScript model; of others one argument that is made of this list, as by
   // forward({x}).
   template <class Item>
   Report run(std::initializer_list<Item> list) {
-    return called_with(detail::RunMode::times, list);
+    return called_with(detail::RunMode::times, detail::Drop(), list);
   }
   Report run(std::initializer_list<c10::IValue> arguments)
     requires detail::ScriptModule<Model>
   {
-    return called_with(detail::RunMode::times, arguments);
+    return called_with(detail::RunMode::times, detail::Drop(), arguments);
+  }
+
+  // The same, and what the first call returned: a tensor, a tuple, nothing (Outcome<void>), of TorchScript an IValue,
+  // of a closure what it returns. References become values. Later calls are put back, so that it is as one call leaves
+  // it.
+  template <class... Args>
+  [[nodiscard]] auto run_with_result(Args&&... args) {
+    return with_result(result_of<Args...>(), [&](const auto& keep) {
+      return called(detail::RunMode::times, keep, std::forward<Args>(args)...);
+    });
+  }
+  [[nodiscard]] auto run_with_result(std::initializer_list<c10::IValue> arguments)
+    requires detail::ScriptModule<Model>
+  {
+    return with_result(std::type_identity<c10::IValue>(),
+                       [&](const auto& keep) { return called_with(detail::RunMode::times, keep, arguments); });
   }
 
   // Counts exactly one call model.forward(args...), or one run of a closure; nothing is timed, no roofs are measured.
   // Takes what run() takes, and tensors of the meta device, where nothing is allocated and LibTorch has few operators.
   template <class... Args>
   Report count(Args&&... args) {
-    return called(detail::RunMode::counts, std::forward<Args>(args)...);
+    return called(detail::RunMode::counts, detail::Drop(), std::forward<Args>(args)...);
   }
   template <class Item>
   Report count(std::initializer_list<Item> list) {
-    return called_with(detail::RunMode::counts, list);
+    return called_with(detail::RunMode::counts, detail::Drop(), list);
   }
   Report count(std::initializer_list<c10::IValue> arguments)
     requires detail::ScriptModule<Model>
   {
-    return called_with(detail::RunMode::counts, arguments);
+    return called_with(detail::RunMode::counts, detail::Drop(), arguments);
   }
-
-  // Runs the closure that often, each time a step: of training, for example. It is observed as it is, and nothing is
-  // put back. The report covers all steps together, and its table's header has the mean of a step. Throws
-  // std::invalid_argument for less than one step, and what a step throws.
-  template <class Step>
-    requires std::is_invocable_v<Step&>
-  Report run_steps(std::int64_t steps, Step&& step) {
-    [[maybe_unused]] auto model = model_;
-    return core_.run_steps(steps, [&] { static_cast<void>(step()); });
-  }
-
-  // Returns the report of the last run or block; if it threw, of what ran before. The roofs of this machine are
-  // measured now where they are needed and not known yet. Throws std::logic_error where nothing was profiled yet, and
-  // inside of a block.
-  [[nodiscard]] Report report() const { return core_.report(); }
 
  private:
-  friend class Block;
+  using Base = RooflineProfiler<void>;
   using Kept = std::conditional_t<detail::Referred<Model>, Model*, Model>;
 
+  // The type of what such a call returns, as a value.
   template <class... Args>
-  Report called(detail::RunMode wish, Args&&... args) {
+  static auto result_of() {
+    if constexpr (detail::ScriptModule<Model> && detail::callable<Kept, Args...> != detail::Callable::closure) {
+      return std::type_identity<c10::IValue>();
+    } else {
+      using Returned = decltype(detail::returned_by(std::declval<Kept&>(), std::declval<Args>()...));
+      return std::type_identity<std::remove_cvref_t<Returned>>();
+    }
+  }
+
+  template <class Result>
+  auto with_result(std::type_identity<Result> /*type*/, const auto& run) {
+    if constexpr (std::is_void_v<Result>) {
+      return Outcome<void>{run(detail::Drop())};
+    } else {
+      std::optional<Result> result;
+      const Report report = run([&](auto&& returned) { result.emplace(std::forward<decltype(returned)>(returned)); });
+      return Outcome<Result>{report, std::move(*result)};
+    }
+  }
+
+  // `keep` gets what the first call returns, if it returns anything.
+  template <class Keep, class... Args>
+  Report called(detail::RunMode wish, const Keep& keep, Args&&... args) {
     [[maybe_unused]] auto model = model_;  // because the profiler may be destroyed while the run is under way
     constexpr auto kCallable = detail::callable<Kept, Args...>;
     static_assert(kCallable != detail::Callable::either,
                   "roofprof: this may be a closure to run or an argument of the model's forward, which takes it "
                   "converted: give run_steps(1, closure) the closure, or run() the very type of forward's argument");
     if constexpr (kCallable == detail::Callable::closure || kCallable == detail::Callable::either) {
-      return core_.run_closure([&] { (static_cast<void>(args()), ...); }, wish);
+      const auto run = [&] {
+        if constexpr ((std::is_void_v<std::invoke_result_t<Args&>> || ...)) {
+          (args(), ...);
+        } else {
+          (keep(args()), ...);
+        }
+      };
+      return Base::run_closure(run, wish);
     } else if constexpr (detail::ScriptModule<Model>) {
       detail::ScriptCallOf<Model> call;
       (call.add(std::forward<Args>(args)), ...);
-      return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
+      return Base::run_script(std::move(call.arguments), std::move(call.keywords), wish, keep);
     } else {
       const auto forward = [&model](auto&&... given) -> decltype(auto) {
         return detail::call_forward(model, std::forward<decltype(given)>(given)...);
       };
-      detail::CallOf<decltype(forward), Args...> call(forward, std::forward<Args>(args)...);
-      return core_.run(call, wish);
+      detail::CallOf<Keep, decltype(forward), Args...> call(keep, forward, std::forward<Args>(args)...);
+      return Base::run_call(call, wish);
     }
   }
 
-  template <class Item>
-  Report called_with(detail::RunMode wish, std::initializer_list<Item> list) {
+  template <class Keep, class Item>
+  Report called_with(detail::RunMode wish, const Keep& keep, std::initializer_list<Item> list) {
     if constexpr (detail::ScriptModule<Model>) {
       detail::ScriptCallOf<Model> call;
       for (const Item& item : list) call.add(item);
-      return core_.run_script(std::move(call.arguments), std::move(call.keywords), wish);
+      return Base::run_script(std::move(call.arguments), std::move(call.keywords), wish, keep);
     } else {
       using List = std::vector<Item>;
       static_assert(
           detail::HasForward<Kept, const Item&> || detail::HasForward<Kept, List> || detail::PackageLoader<Model>,
           "the model's forward takes no such list: write its arguments without braces");
       if constexpr (detail::HasForward<Kept, const Item&>) {
-        if (list.size() == 1) return called(wish, *list.begin());
+        if (list.size() == 1) return called(wish, keep, *list.begin());
       }
-      if constexpr (detail::HasForward<Kept, List> || detail::PackageLoader<Model>) return called(wish, List(list));
-      throw std::invalid_argument("roofprof: the model's forward takes no list; write its arguments without braces");
+      if constexpr (detail::HasForward<Kept, List> || detail::PackageLoader<Model>)
+        return called(wish, keep, List(list));
+      throw InvalidArgument("roofprof: the model's forward takes no list; write its arguments without braces");
     }
   }
 
   Kept model_;
-  detail::ProfilerCore core_;
 };
 
 // Deduction for RooflineProfiler prof(model).
@@ -337,13 +427,11 @@ RooflineProfiler(Model, ProfilerOptions = {}) -> RooflineProfiler<Model>;
 //   std::cout << prof.report();
 //
 // An exception that leaves the block ends it, and the report is marked partial. Its end never throws. Begin and end
-// it on the same thread. Where the profiler, or another one on this thread, is in use, it throws std::logic_error.
+// it on the same thread. Where the profiler, or another one on this thread, is in use, it throws LogicError.
 class [[nodiscard("it observes nothing without a variable's name: write Block block(prof);")]] Block {
  public:
-  template <class Model>
   [[nodiscard("it observes nothing without a variable's name: write Block block(prof);")]] explicit Block(
-      RooflineProfiler<Model>& profiler)
-      : Block(profiler.core_) {}
+      RooflineProfiler<>& profiler);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -352,8 +440,6 @@ class [[nodiscard("it observes nothing without a variable's name: write Block bl
   void step() noexcept;
 
  private:
-  explicit Block(detail::ProfilerCore& profiler);
-
   std::unique_ptr<detail::ProfilerRun> run_;
   int exceptions_;  // in flight when it began
 };

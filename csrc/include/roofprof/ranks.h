@@ -44,7 +44,7 @@ struct Rank {
 
 // Merges the reports of several ranks, each with its rank in the environment ("rank", as torchrun sets it): work and
 // times are sums over ranks, `ranks()` lists them, and rows have the least, the median and the longest time of a rank.
-// Throws std::invalid_argument if a rank comes twice or reports are of different kinds; std::runtime_error, naming the
+// Throws InvalidArgument if a rank comes twice or reports are of different kinds; RuntimeError, naming the
 // file, if a file is not a report.
 [[nodiscard]] Report merge_reports(const std::vector<std::string>& paths);
 

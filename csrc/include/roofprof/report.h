@@ -18,6 +18,7 @@
 
 #include "roofprof/ceilings.h"
 #include "roofprof/collectives.h"
+#include "roofprof/error.h"
 #include "roofprof/note.h"
 #include "roofprof/prediction.h"
 #include "roofprof/ranks.h"
@@ -25,7 +26,6 @@
 
 namespace roofprof {
 
-struct Profile;
 class Analysis;
 
 // An op without a known cost, and how much that hides.
@@ -66,39 +66,26 @@ struct StepStatistics {
 enum class Speech : std::uint8_t { cpp, python, shell };
 
 namespace detail {
-
-// The compiler warns where this option is set, as for EarlierCompiled.
-struct EarlierForShell {
-  constexpr EarlierForShell() = default;
-  [[deprecated("use speech = Speech::shell")]] constexpr EarlierForShell(bool set) : is_set(set) {}
-  bool is_set = false;
-};
-
-}  // namespace detail
+struct ReportParts;
+}
 
 struct TableOptions {
   std::optional<std::int64_t> depth = {};  // deepest row shown; empty: chosen so that the table stays readable
   std::string sort = {};                   // "": as the model defines them; else a column, largest first
   std::vector<std::string> columns = {};   // empty: the usual ones
-  std::string by = "module";  // "module": the tree; "kernel"; "scope": regions; "rank"; "collective"; "memory"; else
-                              // keys of group: "op", "op, phase"
-  std::int64_t width = 120;   // characters; 0: as many as it takes
-  std::int64_t limit = 0;     // most rows shown, 0: all
-  bool legend = true;         // the meaning of the columns, below the rows
-  detail::EarlierForShell for_shell = {};  // the earlier form of speech = Speech::shell
+  ByText by = By::module;    // the tree; kernels, regions (scope), ranks, collectives, memory; else keys of group
+  std::int64_t width = 120;  // characters; 0: as many as it takes
+  std::int64_t limit = 0;    // most rows shown, 0: all
+  bool legend = true;        // the meaning of the columns, below the rows
   Speech speech = Speech::cpp;
   bool expand = false;     // each equal sibling has a line, not one for all
   bool rows_only = false;  // the rows below their headings, and nothing above or below them
 };
 
-class Report;
-
-// Makes a report; for use inside roofprof (core/profile.h, not installed).
-[[nodiscard]] Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
-
 // A report from a profiler or from a file. It needs neither the profiler nor the model any more. Copies share what they
 // hold, and a report that was moved from is still the same report. Functions of a temporary report return by value:
-// `for (const auto& row : prof.run(x).rows())` is right.
+// `for (const auto& row : prof.run(x).rows())` is right. Comparing reports and checking budgets are Python's
+// (roofprof.compare, `roofprof compare`, `roofprof check`), which read what write_json wrote.
 class Report {
  public:
   Report(const Report&) = default;  // no moves, which would leave a report without anything to read
@@ -114,7 +101,7 @@ class Report {
   [[nodiscard]] const RooflineRow& total() const&;
   [[nodiscard]] RooflineRow total() const&& { return std::as_const(*this).total(); }
   // Returns the row of that path; a region's bare name will do if no other has it.
-  // Throws std::out_of_range, naming the closest paths, if the report lacks such a row.
+  // Throws OutOfRange, naming the closest paths, if the report lacks such a row.
   [[nodiscard]] const RooflineRow& row(std::string_view path) const&;
   [[nodiscard]] RooflineRow row(std::string_view path) const&& { return std::as_const(*this).row(path); }
   // Returns groups of three or more equal siblings, in the model's order: `table` shows each as one line.
@@ -122,13 +109,11 @@ class Report {
   // Returns at most ten findings, each with what wastes time and what to do about it, largest gain first; empty if no
   // rule clearly holds, and without times or roofs.
   [[nodiscard]] std::vector<Finding> findings() const;
-  [[nodiscard, deprecated("use findings()")]] std::vector<Finding> advice() const { return findings(); }
   // Returns sums over ops with equal keys, longest time first. Keys are "phase", "op", "module", "scope", "dtype" and
   // "shapes"; a scope is the innermost region that was open, "outer/inner", or "" where none was. Throws
-  // std::invalid_argument for any other key.
+  // InvalidArgument for any other key.
   [[nodiscard]] std::vector<GroupRow> group(std::span<const std::string> keys) const;
-  [[nodiscard]] std::vector<GroupRow> group(
-      std::initializer_list<std::string_view> keys) const;  // group({"phase", "op"})
+  [[nodiscard]] std::vector<GroupRow> group(std::initializer_list<ByText> keys) const;  // group({By::phase, "op"})
   // Return such sums by key: by operator ("aten::conv2d"); by module, for its ops without its children's; by module and
   // operator; by phase (forward, backward, recompute, optimizer).
   [[nodiscard]] std::map<std::string, GroupRow> by_operator() const;
@@ -143,7 +128,7 @@ class Report {
   [[nodiscard]] std::vector<RooflineRow> regions() const&& { return std::as_const(*this).regions(); }
   // Returns the report of what ran while a region of that name was open, regions inside it included: "inner" is every
   // region of that name, "outer/inner" those directly inside an "outer". Its run times are the region's wall times.
-  // Throws std::out_of_range, naming the closest, if the report lacks such a region.
+  // Throws OutOfRange, naming the closest, if the report lacks such a region.
   [[nodiscard]] Report within(std::string_view region) const;
 
   // Returns prefill and decode of a language model; empty if roofprof could not distinguish them.
@@ -165,7 +150,7 @@ class Report {
   [[nodiscard]] const std::vector<Rank>& ranks() const&;
   [[nodiscard]] std::vector<Rank> ranks() const&& { return std::as_const(*this).ranks(); }
   // Returns the single report of a rank. A merged report keeps two, of the slowest and of the median rank. Throws
-  // std::out_of_range for others, naming these two.
+  // OutOfRange for others, naming these two.
   [[nodiscard]] Report report_of_rank(std::int64_t rank) const;
   // Returns the ranks that were to be merged and whose reports are missing.
   [[nodiscard]] const std::vector<std::int64_t>& missing_ranks() const&;
@@ -194,19 +179,15 @@ class Report {
   [[nodiscard]] std::vector<std::int64_t> bare_times_ns() const&& { return std::as_const(*this).bare_times_ns(); }
   [[nodiscard]] std::vector<std::chrono::nanoseconds> run_times() const;
   [[nodiscard]] std::vector<std::chrono::nanoseconds> bare_times() const;
-  // Returns the data that the report was made from (core/profile.h, not installed).
-  [[nodiscard]] const Profile& data() const;
-  // Returns the figures that follow from it, each part derived once (csrc/analysis/whole/analysis.h, not installed).
-  [[nodiscard]] const Analysis& analysis() const { return *analysis_; }
 
   // Returns the report of one call on another device, made of what was counted here: every time is predicted, from
-  // roofs such as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws std::invalid_argument,
+  // roofs such as Ceilings::published("RTX 4090"), with an interval (docs/prediction.md). Throws InvalidArgument,
   // one sentence: nothing was counted, no peak for a type, a batch that cannot be scaled to, a merged report.
   [[nodiscard]] Report predict(const Ceilings& device, const PredictionOptions& options = {}) const;
   // Returns the options under which the times were predicted; empty if they were measured.
   [[nodiscard]] std::string prediction() const;
 
-  // Returns the table as text. Throws std::invalid_argument for names that are not known and for options below 0.
+  // Returns the table as text. Throws InvalidArgument for names that are not known and for options below 0.
   [[nodiscard]] std::string table(const TableOptions& options = {}) const;
   // Returns at most 40 lines of ASCII: what ran and where, the total, the findings, what is not covered and how to see
   // more.
@@ -216,26 +197,27 @@ class Report {
   [[nodiscard]] std::string markdown(const TableOptions& options = {}) const;
   [[nodiscard]] std::string to_json() const;
   // Returns a line for each row of the table that `by` names. A text that a spreadsheet would take for a formula has an
-  // apostrophe before it. Throws std::invalid_argument for names that no table has.
-  [[nodiscard]] std::string to_csv(std::string_view by = "module") const;
-  // Write the file whole or not at all. Throw std::runtime_error naming the path.
+  // apostrophe before it. Throws InvalidArgument for names that no table has.
+  [[nodiscard]] std::string to_csv(const ByText& by = By::module) const;
+  // Write the file whole or not at all. Throw RuntimeError naming the path.
   void write_json(const std::string& path) const;
-  void write_csv(const std::string& path, std::string_view by = "module") const;
+  void write_csv(const std::string& path, const ByText& by = By::module) const;
 
-  // Return the report in a file of write_json, or in a text of to_json. Throw std::runtime_error: one sentence that
+  // Return the report in a file of write_json, or in a text of to_json. Throw RuntimeError: one sentence that
   // says what is wrong with it, and names the file.
   [[nodiscard]] static Report from_json(const std::string& path);
   [[nodiscard]] static Report from_json_text(std::string_view text);
   // Returns the report of what ran while torch.profiler recorded a trace, here or on another machine: the JSON,
   // unpacked, that export_chrome_trace wrote. `roofs`: empty for the published ones of the device that the trace names.
   // Operators whose shapes torch computes in Python alone (conv2d among them) have no cost in a C++ program;
-  // roofprof.from_trace has no such gap. Throws std::runtime_error: one sentence that names the file and says what is
+  // roofprof.from_trace has no such gap. Throws RuntimeError: one sentence that names the file and says what is
   // wrong with it.
   [[nodiscard]] static Report from_trace(const std::string& path, const std::optional<Ceilings>& roofs = {});
 
  private:
-  friend Report make_report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
-  Report(std::shared_ptr<const Profile> data, std::optional<std::int64_t> depth);
+  friend struct detail::ReportParts;
+  Report(std::shared_ptr<const Analysis> analysis, std::optional<std::int64_t> depth)
+      : analysis_(std::move(analysis)), depth_(depth) {}
 
   std::shared_ptr<const Analysis> analysis_;  // copies of a report share it
   std::optional<std::int64_t> depth_;

@@ -6,22 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "roofprof/error.h"
+#include "roofprof/kinds.h"
 #include "roofprof/work.h"
 
 namespace roofprof {
-
-// compute or memory: the larger share of the lower bound; overhead: most of the time is spent outside ops; network:
-// most of the time is communication that no computing hides, or the row is a collective; latency: the roofs explain
-// less than 3% of the time, so that it is the latency of calls or the ops' own code; unknown: no time, or no roof for
-// the dtype.
-enum class BoundKind : std::uint8_t { unknown, compute, memory, overhead, network, latency };
 
 struct Bound {
   BoundKind kind = BoundKind::unknown;
@@ -37,20 +32,6 @@ namespace detail {
 using Nanoseconds = std::optional<std::chrono::nanoseconds>;
 
 inline Nanoseconds duration_of(const std::optional<std::int64_t>& ns) { return ns ? Nanoseconds(*ns) : std::nullopt; }
-
-// An earlier name of a std::optional, in a union with it; it has no constructor, as the union requires.
-struct EarlierName {
-  using Value = std::optional<std::int64_t>;
-  alignas(Value) std::byte storage[sizeof(Value)];  // of the later name
-
-  const Value& value_now() const { return *std::launder(reinterpret_cast<const Value*>(storage)); }
-  operator const Value&() const { return value_now(); }  // NOLINT(google-explicit-constructor)
-  explicit operator bool() const { return has_value(); }
-  bool has_value() const { return value_now().has_value(); }
-  std::int64_t operator*() const { return *value_now(); }
-  std::int64_t value() const { return value_now().value(); }
-  std::int64_t value_or(std::int64_t otherwise) const { return value_now().value_or(otherwise); }
-};
 
 }  // namespace detail
 
@@ -87,17 +68,11 @@ struct Figures {
   // The least time by the roofs of compute alone and of memory alone. The lower bound takes the larger one of each op.
   std::optional<std::int64_t> compute_time_ns;
   std::optional<std::int64_t> memory_time_ns;
-  union {
-    std::optional<std::int64_t> lower_bound_time_ns = {};
-    [[deprecated("use lower_bound_time_ns")]] detail::EarlierName lower_bound_ns;
-  };
+  std::optional<std::int64_t> lower_bound_time_ns;
   std::optional<double> percent_of_roof;  // 0-100; above 100 is flagged in coverage
   // 0-100, by the bytes that DRAM moved as hardware counters saw it; percent_of_roof takes the bytes that must move.
   std::optional<double> percent_of_roof_counted;
-  union {
-    std::optional<std::int64_t> wasted_time_ns = {};
-    [[deprecated("use wasted_time_ns")]] detail::EarlierName wasted_ns;
-  };
+  std::optional<std::int64_t> wasted_time_ns;
 
   std::optional<std::int64_t> dram_bytes;  // from hardware counters, as the next four
   std::optional<std::int64_t> dram_read_bytes;
@@ -134,7 +109,7 @@ struct Figures {
   [[nodiscard]] detail::Nanoseconds wasted_time() const { return detail::duration_of(wasted_time_ns); }
 
   // Returns the figure with this name in JSON and CSV: "percent_of_roof", "time_ns". A flag is 1 or 0. Empty where it
-  // was not measured or is not defined. Throws std::invalid_argument for a name that no figure has, naming the closest,
+  // was not measured or is not defined. Throws InvalidArgument for a name that no figure has, naming the closest,
   // and for a figure that is not a number.
   [[nodiscard]] std::optional<double> figure(std::string_view name) const;
 };
@@ -151,9 +126,9 @@ struct RooflineRow : Figures {
   std::int64_t trainable_params = 0;
   std::int64_t param_bytes = 0;
   std::int64_t buffer_bytes = 0;
-  std::vector<std::vector<std::int64_t>> input_shapes;  // of the last call; empty if not known
+  std::vector<std::vector<std::int64_t>> input_shapes;  // the sizes of each tensor of the last call; empty: not known
   std::vector<std::vector<std::int64_t>> output_shapes;
-  std::optional<std::int64_t> output_bytes;
+  std::optional<std::int64_t> output_bytes;  // of the last call
   // Bytes above what was allocated before the call; in the total it covers all calls.
   std::optional<std::int64_t> peak_memory;
   std::optional<std::int64_t> kept_memory;  // bytes that the forward left allocated, without its outputs
@@ -225,7 +200,7 @@ struct Siblings {
   std::optional<std::string> slowest;   // path of the slowest, where it stands out from the others
   std::optional<double> slowest_ratio;  // its time / the median
 
-  // Throws std::logic_error if `rows` is empty: these Siblings do not come from a report, or were moved from.
+  // Throws LogicError if `rows` is empty: these Siblings do not come from a report, or were moved from.
   [[nodiscard]] const RooflineRow& mean() const&;
   [[nodiscard]] RooflineRow mean() const&& { return mean(); }
 };
@@ -263,6 +238,9 @@ struct FlopsUtilization {
 // The certainty of a finding.
 enum class Confidence : std::uint8_t { low, medium, high };
 inline constexpr std::array<std::string_view, 3> kConfidenceNames = {"low", "medium", "high"};
+[[nodiscard]] constexpr std::string_view name_of(Confidence confidence) {
+  return kConfidenceNames[static_cast<std::size_t>(confidence)];
+}
 
 // Something that wastes time, and what to do about it, by one rule (docs/findings.md).
 struct Finding {
@@ -291,18 +269,16 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-using Advice [[deprecated("use Finding")]] = Finding;
-
 // A row of Report::group: the inherited figures are sums over the ops with these keys.
 struct GroupRow : Figures {
   std::vector<std::string> keys;  // one value for each grouping key
   // The same values by name; empty if the grouping lacks that key.
-  std::optional<std::string> phase;
+  std::optional<Phase> phase;
   std::optional<std::string> op;
   std::optional<std::string> module;
   std::optional<std::string> scope;
   std::optional<std::string> dtype;
-  std::optional<std::string> shapes;
+  std::optional<std::string> shapes;  // of the ops' inputs: "1x3x224x224, 64x3x7x7"
   std::int64_t calls = 0;
   std::int64_t input_elements = 0;        // of the first tensor argument, calls added up
   std::int64_t output_elements = 0;       // of the first result, calls added up
@@ -319,10 +295,10 @@ struct GroupRow : Figures {
 // All launches of one kernel (copy, fill) in one module and phase. Times are nanoseconds, as nsys names them.
 struct KernelRow {
   std::string name;
-  std::string kind;    // "kernel", "copy", "fill"
+  KernelKind kind = KernelKind::kernel;
   std::string copied;  // of a copy: "pinned to device"
   std::string module;  // path of its row
-  std::string phase;
+  Phase phase = Phase::forward;
   std::string scope;  // the region that it was launched in, "outer/inner"; empty: none
   std::string op;     // empty: none was seen around it
   std::array<std::int32_t, 3> grid{};
@@ -368,6 +344,9 @@ struct KernelRow {
   std::optional<double> percent_of_roof;  // 100 x lower bound / total
   Bound bound;
 
+  [[nodiscard]] std::string kind_name() const { return std::string(name_of(kind)); }
+  [[nodiscard]] std::string phase_name() const { return std::string(name_of(phase)); }
+
   [[nodiscard]] std::chrono::nanoseconds total() const { return std::chrono::nanoseconds(total_ns); }
   [[nodiscard]] std::chrono::duration<double, std::nano> average() const {
     return std::chrono::duration<double, std::nano>(average_ns);
@@ -388,11 +367,13 @@ struct MemoryRow {
   std::string category = {};  // "parameters", "buffers", "inputs", "gradients", "optimizer state", "activations",
                               // "outputs", "temporaries" or "other"
   std::string module = {};    // path of the module whose op allocated them, or that owns them (parameters, buffers)
-  std::string phase = {};     // the phase of their allocation; empty: they were there before
-  bool before = false;        // they were there before; the others add up to the total's peak_memory
+  std::optional<Phase> phase = {};  // the phase of their allocation; empty: they were there before
+  bool before = false;              // they were there before; the others add up to the total's peak_memory
   std::int64_t storages = 0;
   std::int64_t bytes = 0;
   double percent_of_all = 0;  // 0-100, of the bytes of all rows
+
+  [[nodiscard]] std::string phase_name() const { return phase ? std::string(name_of(*phase)) : ""; }
 };
 
 // The most memory during a stretch of ops that begins with `first_op`: bytes above those that were there before. All
@@ -401,8 +382,10 @@ struct MemoryMoment {
   std::int64_t first_op = 0;
   std::int64_t bytes = 0;
   std::string module = {};  // path of the row that allocated then
-  std::string phase = {};
+  Phase phase = Phase::forward;
   bool is_peak = false;  // true for the ops with the most of all
+
+  [[nodiscard]] std::string phase_name() const { return std::string(name_of(phase)); }
 };
 
 }  // namespace roofprof

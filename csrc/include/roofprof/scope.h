@@ -11,11 +11,13 @@
 //   work.add_macs(pairs * in_channels * out_channels, roofprof::DType::fp32);
 //   ROOFPROF_WORK("spconv", work);                  // counted here; ops until the end of the block are part of it
 //
-// Outside a profile they do next to nothing.
+// Outside a profile they do next to nothing. A program or library that is compiled with -DROOFPROF_DISABLE has neither
+// ROOFPROF_SCOPE nor ROOFPROF_WORK in it, and need not link roofprof.
 
 #include <memory>
 #include <string_view>
 
+#include "roofprof/error.h"
 #include "roofprof/work.h"
 
 namespace torch::nn {
@@ -41,14 +43,14 @@ struct SourcePlace {
 // scopes in another order, the end of an outer one ends those inside it.
 class [[ROOFPROF_NEEDS_A_NAME_]] Scope {
  public:
-  // A region: a row of that name below the module or region that runs here. Throws std::invalid_argument for a name of
+  // A region: a row of that name below the module or region that runs here. Throws InvalidArgument for a name of
   // more than 1,000 bytes.
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(std::string_view name);
   // A call of that module: its row, if the profiled model has it. A module that calls itself has a call each
   // time; further marks of a module inside its call (in what its forward calls) are part of that call.
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const torch::nn::Module& module, SourcePlace place = SourcePlace::here())
       : Scope(&module, place) {}
-  // These throw std::invalid_argument if the module is null.
+  // These throw InvalidArgument if the module is null.
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const torch::nn::Module* module, SourcePlace place = SourcePlace::here());
   template <class Module>
   [[ROOFPROF_NEEDS_A_NAME_]] explicit Scope(const std::shared_ptr<Module>& module,
@@ -75,7 +77,7 @@ class [[ROOFPROF_NEEDS_A_NAME_]] Scope {
 // counted. Begin and end it on one thread.
 class [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork {
  public:
-  // Throws std::invalid_argument for negative counts, for more causal MACs than dense ones, and for a name of more than
+  // Throws InvalidArgument for negative counts, for more causal MACs than dense ones, and for a name of more than
   // 1,000 bytes.
   [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork(std::string_view name, const Work& work);
   ~DeclaredWork();
@@ -89,7 +91,12 @@ class [[ROOFPROF_NEEDS_A_NAME_]] DeclaredWork {
 // function.)
 #define ROOFPROF_JOIN_(a, b) a##b
 #define ROOFPROF_JOIN(a, b) ROOFPROF_JOIN_(a, b)
+#ifdef ROOFPROF_DISABLE  // their arguments are compiled, and never evaluated
+#define ROOFPROF_SCOPE(name_or_module) static_cast<void>(noexcept(::roofprof::Scope{name_or_module}))
+#define ROOFPROF_WORK(name, work) static_cast<void>(noexcept(::roofprof::DeclaredWork{name, work}))
+#else
 #define ROOFPROF_SCOPE(name_or_module) \
   const ::roofprof::Scope ROOFPROF_JOIN(roofprof_scope_, __COUNTER__) { name_or_module }
 #define ROOFPROF_WORK(name, work) \
   const ::roofprof::DeclaredWork ROOFPROF_JOIN(roofprof_work_, __COUNTER__) { name, work }
+#endif

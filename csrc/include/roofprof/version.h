@@ -5,6 +5,8 @@
 #include "roofprof ends here"  // what follows would be hundreds of errors
 #endif
 
+#include <string_view>
+
 // The version of roofprof that a program is compiled with; the build takes it from here.
 
 // NOLINTBEGIN(modernize-macro-to-enum): for #if
@@ -19,3 +21,10 @@
 #define ROOFPROF_VERSION                \
   ROOFPROF_TEXT(ROOFPROF_VERSION_MAJOR) \
   "." ROOFPROF_TEXT(ROOFPROF_VERSION_MINOR) "." ROOFPROF_TEXT(ROOFPROF_VERSION_PATCH)
+
+namespace roofprof {
+
+// Returns the version of the library that the program has loaded, in the same form.
+[[nodiscard]] std::string_view version() noexcept;
+
+}  // namespace roofprof

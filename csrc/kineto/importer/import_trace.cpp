@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -233,7 +232,7 @@ Report import_trace(kineto::Trace trace, ImportOptions options) {
 
 Report Report::from_trace(const std::string& path, const std::optional<Ceilings>& roofs) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": it cannot be read");
+  if (!file) throw RuntimeError(path + ": it cannot be read");
   kineto::TraceReader reader;
   std::string piece(kPieceBytes, '\0');
   try {
@@ -242,7 +241,7 @@ Report Report::from_trace(const std::string& path, const std::optional<Ceilings>
     }
     return import_trace(reader.finish(), {.roofs = roofs});
   } catch (const kineto::TraceError& problem) {
-    throw std::runtime_error(path + ": " + problem.what());
+    throw RuntimeError(path + ": " + problem.what());
   }
 }
 

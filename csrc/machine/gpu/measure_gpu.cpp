@@ -20,7 +20,6 @@
 #include <numbers>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -513,8 +512,8 @@ MeasuredCeilings measure_gpu(const std::string& device, const std::function<void
         {.peaks = std::move(peaks), .facts = facts, .collector = [&] { return hardware_collector(target.str()); }},
         progress);
   } catch (const c10::Error& error) {
-    throw std::invalid_argument("the roofs of \"" + device +
-                                "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));
+    throw InvalidArgument("the roofs of \"" + device +
+                          "\" cannot be measured: " + first_line_of(error.what_without_backtrace()));
   }
 }
 

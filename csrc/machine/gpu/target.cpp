@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "machine/common/measurement.h"
 
@@ -86,7 +85,7 @@ std::vector<Rate> measured_rates(const std::vector<Trial>& trials, const Timer& 
 namespace {
 
 [[noreturn]] void refuse(const std::string& device, const std::string& why) {
-  throw std::invalid_argument("the roofs of \"" + device + "\" cannot be measured: " + why);
+  throw InvalidArgument("the roofs of \"" + device + "\" cannot be measured: " + why);
 }
 
 // Why torch has no GPU: what stands between it and the driver, or the driver itself.

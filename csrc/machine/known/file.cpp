@@ -54,7 +54,7 @@ CeilingsFile read_ceilings_file(const std::string& path) {
   try {
     return parsed(text);
   } catch (const JsonError& error) {
-    throw std::runtime_error("cannot read ceilings from " + printable(path) + ": " + error.what());
+    throw RuntimeError("cannot read ceilings from " + printable(path) + ": " + error.what());
   }
 }
 
@@ -90,7 +90,7 @@ std::optional<MeasuredCeilings> given_ceilings() {
   try {
     return read_ceilings_file(given).roofs;
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(std::string("ROOFPROF_CEILINGS must name a file of roofs or be \"off\": ") + error.what());
+    throw RuntimeError(std::string("ROOFPROF_CEILINGS must name a file of roofs or be \"off\": ") + error.what());
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -223,8 +222,8 @@ Ceilings Ceilings::published(std::string_view name) {
     const auto is_in_it = [&](const auto& part) { return std::ranges::find(words, part) != words.end(); };
     if (std::ranges::any_of(parts, is_in_it)) alike.push_back(card.name);
   }
-  throw std::invalid_argument("no published peaks of '" + std::string(name) + "' are known; there are those of " +
-                              listed(alike.empty() ? all : alike));
+  throw InvalidArgument("no published peaks of '" + std::string(name) + "' are known; there are those of " +
+                        listed(alike.empty() ? all : alike));
 }
 
 }  // namespace roofprof

@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 
 namespace roofprof::observe {
@@ -169,7 +168,7 @@ std::vector<at::Tensor> unpacked(const c10::IValue& value) {
   if (!append_unpacked<LinearPackedParamsBase>(*holder, tensors) &&
       !append_unpacked<ConvPackedParamsBase<2>>(*holder, tensors) &&
       !append_unpacked<ConvPackedParamsBase<3>>(*holder, tensors) && !append_table(*holder, tensors)) {
-    throw std::invalid_argument("a packed weight of an unknown kind: its sizes cannot be read");
+    throw InvalidArgument("a packed weight of an unknown kind: its sizes cannot be read");
   }
   return tensors;
 }

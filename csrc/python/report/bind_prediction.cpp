@@ -66,7 +66,7 @@ void bind_prediction(py::module_& module) {
   py::class_<Predictor>(module, "Predictor",
                         "Predicts totals for many devices, or for many trials of the numbers; it reads the count once.")
       .def(py::init([](const Report& report, const PredictionOptions& options) {
-             return Predictor(report.data(), options);
+             return Predictor(data_of(report), options);
            }),
            py::arg("report"), py::arg("options"))
       .def_property_readonly(

@@ -123,7 +123,7 @@ void bind_memory(py::module_& module) {
       .def_readonly("first_op", &MemoryMoment::first_op)
       .def_readonly("bytes", &MemoryMoment::bytes)
       .def_readonly("module", &MemoryMoment::module)
-      .def_readonly("phase", &MemoryMoment::phase)
+      .def_property_readonly("phase", &MemoryMoment::phase_name)
       .def_readonly("is_peak", &MemoryMoment::is_peak)
       .def("__repr__", repr_of(+[](const MemoryMoment& self) {
              return "<MemoryMoment from op " + std::to_string(self.first_op) + ": " + std::to_string(self.bytes) +
@@ -159,13 +159,13 @@ void bind_ranks(py::module_& module) {
           "add",
           [](RankMerger& self, const Report& report, const std::string& name, std::int64_t rank,
              const std::string& host,
-             const std::optional<ClockOffset>& clock) { return self.add(report.data(), name, rank, host, clock); },
+             const std::optional<ClockOffset>& clock) { return self.add(data_of(report), name, rank, host, clock); },
           py::arg("report"), py::arg("name"), py::arg("rank") = -1, py::arg("host") = "", py::arg("clock") = py::none())
       .def("typical_ranks", &RankMerger::typical_ranks)
       .def(
           "keep",
           [](RankMerger& self, std::int64_t rank, const Report& report) {
-            self.keep(rank, report.analysis().shared_data());
+            self.keep(rank, analysis_of(report).shared_data());
           },
           py::arg("rank"), py::arg("report"))
       .def("note_assumed", &RankMerger::note_assumed, py::arg("text"))
@@ -219,7 +219,7 @@ AnyDict event_columns_of(const std::vector<Row>& rows) {
 // Returns the events of a report's run, for roofprof/render/traces; None where the report keeps none. "host" and
 // "device" are lists by column; "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are names.
 std::optional<AnyDict> events_of(const Report& report) {
-  const auto& data = report.data();
+  const auto& data = data_of(report);
   if (!data.times->events.kept) return std::nullopt;
   py::list modules;
   for (const auto& module : data.tree.modules) modules.append(py::make_tuple(module.path, module.type, module.parent));
@@ -238,6 +238,27 @@ std::optional<AnyDict> events_of(const Report& report) {
   events["regions"] = regions;
   events["ops"] = ops;
   return events;
+}
+
+// Binds a function of a report and of the options of tables.
+void def_with_options(py::class_<Report>& report, const char* name, auto made, const char* doc) {
+  report.def(
+      name,
+      [made](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
+             std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell, bool expand) {
+        return made(self, TableOptions{.depth = depth,
+                                       .sort = std::move(sort),
+                                       .columns = std::move(columns),
+                                       .by = std::move(by),
+                                       .width = width,
+                                       .limit = limit,
+                                       .legend = legend,
+                                       .speech = for_shell ? Speech::shell : Speech::python,
+                                       .expand = expand});
+      },
+      py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
+      py::arg("by") = "module", py::arg("width") = 120, py::arg("limit") = 0, py::arg("legend") = true,
+      py::arg("for_shell") = false, py::arg("expand") = false, doc);
 }
 
 }  // namespace
@@ -266,7 +287,7 @@ void bind_report(py::module_& module) {
       }))
       .def_property_readonly("rows", kept(&Report::rows))
       .def("parents", kept(&Report::parents), "By row: the index of its parent's row; -1: none.")
-      .def_property_readonly("folded_rows", [](const Report& self) { return self.analysis().folded_rows(); })
+      .def_property_readonly("folded_rows", [](const Report& self) { return analysis_of(self).folded_rows(); })
       .def_property_readonly("total", kept(&Report::total))
       .def(
           "row", [](const Report& self, std::string_view path) -> const RooflineRow& { return self.row(path); },
@@ -279,7 +300,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("kernels", kept(&Report::kernels))
       .def_property_readonly("memory_at_peak", kept(&Report::memory_at_peak))
       .def_property_readonly("memory_timeline", &Report::memory_timeline)
-      .def_property_readonly("why_no_kernels", [](const Report& self) { return why_no_kernels(self.data()); })
+      .def_property_readonly("why_no_kernels", [](const Report& self) { return why_no_kernels(data_of(self)); })
       .def_property_readonly("regions", kept(&Report::regions))
       .def("within", &Report::within, py::arg("region"))
       .def_property_readonly("language_model", &Report::language_model)
@@ -292,17 +313,18 @@ void bind_report(py::module_& module) {
       .def_property_readonly("step_statistics", &Report::step_statistics)
       .def_property_readonly("within_region",
                              [](const Report& self) {
-                               const auto& part = self.data().origin.part;
+                               const auto& part = data_of(self).origin.part;
                                return part ? part->region : "";
                              })
       .def_property_readonly("coverage", kept(&Report::coverage))
       .def_property_readonly("ceilings", kept(&Report::ceilings))
       .def_property_readonly("environment", [](const Report& self) { return facts_of(self.environment()); })
-      .def_property_readonly("model", [](const Report& self) { return self.data().run.model; })
-      .def_property_readonly("device", [](const Report& self) { return self.data().run.device; })
-      .def_property_readonly(
-          "scope",
-          [](const Report& self) { return std::string(kModeNames.at(static_cast<std::size_t>(self.data().run.mode))); })
+      .def_property_readonly("model", [](const Report& self) { return data_of(self).run.model; })
+      .def_property_readonly("device", [](const Report& self) { return data_of(self).run.device; })
+      .def_property_readonly("scope",
+                             [](const Report& self) {
+                               return std::string(kModeNames.at(static_cast<std::size_t>(data_of(self).run.mode)));
+                             })
       .def_property_readonly("partial", &Report::partial)
       .def_property_readonly("collectives", &Report::collectives)
       .def_property_readonly("ranks", kept(&Report::ranks))
@@ -314,56 +336,11 @@ void bind_report(py::module_& module) {
       .def(
           "row_run_times_ns",
           [](const Report& self) {
-            RowRunTimes times = row_run_times(self.data());
+            RowRunTimes times = row_run_times(data_of(self));
             return std::pair(std::move(times.total), std::move(times.of_rows));
           },
           "Return the run times of the total, and of each row; empty for a row without times.")
-      .def(
-          "document",
-          [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
-             std::string by, std::int64_t limit, bool legend, bool for_shell, bool expand) {
-            return report_document(self, {.depth = depth,
-                                          .sort = std::move(sort),
-                                          .columns = std::move(columns),
-                                          .by = std::move(by),
-                                          .limit = limit,
-                                          .legend = legend,
-                                          .speech = for_shell ? Speech::shell : Speech::python,
-                                          .expand = expand});
-          },
-          py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
-          py::arg("by") = "module", py::arg("limit") = 0, py::arg("legend") = true, py::arg("for_shell") = false,
-          py::arg("expand") = false, "Return what table() prints.")
       .def("brief", &Report::brief)
-      .def(
-          "markdown",
-          [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
-             std::string by, std::int64_t limit) {
-            return self.markdown({.depth = depth,
-                                  .sort = std::move(sort),
-                                  .columns = std::move(columns),
-                                  .by = std::move(by),
-                                  .limit = limit,
-                                  .speech = Speech::shell});
-          },
-          py::arg("depth") = py::none(), py::arg("sort") = "", py::arg("columns") = std::vector<std::string>(),
-          py::arg("by") = "module", py::arg("limit") = 0)
-      .def(
-          "table",
-          [](const Report& self, std::optional<std::int64_t> depth, std::string sort, std::vector<std::string> columns,
-             std::string by, std::int64_t width, std::int64_t limit, bool legend, bool for_shell, bool expand) {
-            return self.table({.depth = depth,
-                               .sort = std::move(sort),
-                               .columns = std::move(columns),
-                               .by = std::move(by),
-                               .width = width,
-                               .limit = limit,
-                               .legend = legend,
-                               .speech = for_shell ? Speech::shell : Speech::python,
-                               .expand = expand});
-          },
-          py::arg("depth"), py::arg("sort"), py::arg("columns"), py::arg("by"), py::arg("width"), py::arg("limit"),
-          py::arg("legend"), py::arg("for_shell") = false, py::arg("expand") = false)
       .def(
           "part",
           [](const Report& self, const std::string& part, std::string by) {
@@ -378,14 +355,14 @@ void bind_report(py::module_& module) {
           "most_wasting",
           [](const Report& self) {
             std::vector<std::pair<GroupRow, std::int64_t>> rows;
-            for (const auto& hotspot : self.analysis().hotspots(/*expand=*/false))
+            for (const auto& hotspot : analysis_of(self).hotspots(/*expand=*/false))
               rows.emplace_back(hotspot.row, hotspot.members);
             return rows;
           },
           "Return rows, whose modules may stand for equal siblings, and how many modules each is the sum of.")
       .def("marked_rows",
            [](const Report& self) {
-             const auto& marked = self.analysis().wasting_themselves();
+             const auto& marked = analysis_of(self).wasting_themselves();
              std::vector<std::size_t> indices;
              for (std::size_t i = 0; i < marked.size(); ++i) {
                if (marked[i]) indices.push_back(i);
@@ -393,15 +370,19 @@ void bind_report(py::module_& module) {
              return indices;
            })
       .def("to_json", &Report::to_json)
-      .def("to_csv", &Report::to_csv, py::arg("by"))
+      .def(
+          "to_csv", [](const Report& self, const std::string& by) { return self.to_csv(by); }, py::arg("by"))
       .def(
           "__eq__",
           [](const Report& self, const Report& other) {
-            return &self.data() == &other.data() || self.data() == other.data();
+            return &data_of(self) == &data_of(other) || data_of(self) == data_of(other);
           },
           py::is_operator())
       .def(py::pickle([](const Report& self) { return self.to_json(); },
                       [](const std::string& text) { return Report::from_json_text(text); }));
+  def_with_options(report, "document", &report_document, "Return what table() prints.");
+  def_with_options(report, "markdown", std::mem_fn(&Report::markdown), "Return Report.markdown().");
+  def_with_options(report, "table", std::mem_fn(&Report::table), "Return Report.table().");
 }
 
 }  // namespace roofprof::python

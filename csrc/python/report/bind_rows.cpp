@@ -200,7 +200,11 @@ constexpr auto further_members() {
   } else if constexpr (std::is_same_v<Row, Rank>) {
     return std::tuple(&Row::steps);
   } else if constexpr (std::is_same_v<Row, Collective>) {
-    return std::tuple(&Row::ranks, &Row::hosts, &Row::dtype);
+    return std::tuple(&Row::ranks, &Row::hosts, &Row::dtype, &Row::phase);
+  } else if constexpr (std::is_same_v<Row, KernelRow>) {
+    return std::tuple(&Row::kind, &Row::phase);
+  } else if constexpr (std::is_same_v<Row, MemoryRow>) {
+    return std::tuple(&Row::phase);
   } else {
     return std::tuple();
   }
@@ -230,6 +234,8 @@ void bind_pickle(py::class_<Row>& bound) {
             state.append(py::make_tuple(static_cast<int>(value.kind), value.resource));
           } else if constexpr (std::is_enum_v<Value>) {
             state.append(static_cast<int>(value));
+          } else if constexpr (std::is_same_v<Value, std::optional<Phase>>) {
+            state.append(value ? static_cast<int>(*value) : -1);
           } else {
             state.append(value);
           }
@@ -248,6 +254,8 @@ void bind_pickle(py::class_<Row>& bound) {
             value = {static_cast<BoundKind>(pair.first), pair.second};
           } else if constexpr (std::is_enum_v<Value>) {
             value = static_cast<Value>(stored.cast<int>());
+          } else if constexpr (std::is_same_v<Value, std::optional<Phase>>) {
+            if (const int phase = stored.cast<int>(); phase >= 0) value = static_cast<Phase>(phase);
           } else {
             value = stored.cast<Value>();
           }
@@ -330,8 +338,9 @@ void bind_rows(py::module_& module) {
   bind_fields(group, "group", fields);
   bind_pickle(group);
   group.def_readonly("keys", &GroupRow::keys, "The value of each key of Report.group, in their order.")
-      .def_readonly("phase", &GroupRow::phase,
-                    "The key of that name; None: it is none of the keys. So are the next ones.")
+      .def_property_readonly(
+          "phase", [](const GroupRow& self) { return self.phase ? std::optional(name_of(*self.phase)) : std::nullopt; },
+          "The key of that name; None: it is none of the keys. So are the next ones.")
       .def_readonly("op", &GroupRow::op, R"(The operator, "aten::conv2d".)")
       .def_readonly("module", &GroupRow::module, "The path of the module whose own ops they are.")
       .def_readonly("scope", &GroupRow::scope, R"(The innermost region, "outer/inner"; "": none was open.)")

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <typeinfo>
 
@@ -27,7 +26,7 @@ template <class Method>
 Method next_of(const std::string& name) {
   void* next = dlsym(RTLD_NEXT, name.c_str());
   if (next == nullptr) {
-    throw std::runtime_error("roofprof: libroofprof_nn found no " + name + " behind it; link it before libtorch");
+    throw RuntimeError("roofprof: libroofprof_nn found no " + name + " behind it; link it before libtorch");
   }
   // A pointer to a function that is not virtual holds the address, and what to add to `this` (Itanium ABI).
   const std::array<void*, 2> words = {next, nullptr};
@@ -44,7 +43,7 @@ std::string name_of(Method method) {
   std::memcpy(&address, &method, sizeof(address));  // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
   Dl_info symbol{};
   if (dladdr(address, &symbol) == 0 || symbol.dli_sname == nullptr) {
-    throw std::runtime_error("roofprof: an intercepted function of torch::nn has no name; was the library stripped?");
+    throw RuntimeError("roofprof: an intercepted function of torch::nn has no name; was the library stripped?");
   }
   return symbol.dli_sname;
 }

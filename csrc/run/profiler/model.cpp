@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/phrases.h"
+#include "core/shapes.h"
 #include "observe/instrumented_copy.h"
 #include "observe/nn/nn_tree.h"
 #include "observe/script/script_places.h"
@@ -71,15 +72,14 @@ class ForwardCall : public ScriptCall {
   void first(const Returned& /*returned*/) override { again(); }
   bool repeatable() const override { return true; }
   void prepare() override {}
-  void again() override { module_.forward(arguments_, keywords_); }
+  void again() override { forward(); }
   std::vector<const at::Tensor*> inputs() const override { return {}; }
 
-  void count(const Counted& counted) override {
+  c10::IValue count(const Counted& counted) override {
     if (!copy_) {
       add_note(counted.notes, no_copy_);
       hide_script_calls(counted);
-      again();
-      return;
+      return forward();
     }
     const auto inputs = positional();
     const auto on_call = [&](const observe::ScriptCallEvent& seen) {
@@ -87,11 +87,14 @@ class ForwardCall : public ScriptCall {
     };
     observe::ScriptCallEvent own;
     for (const auto& input : inputs) own.shapes.inputs.add(input);
-    own.shapes.outputs.add(copy_->run(counted.session, inputs, on_call));
+    auto result = copy_->run(counted.session, inputs, on_call);
+    own.shapes.outputs.add(result);
     on_call(own);
+    return result;
   }
 
  private:
+  c10::IValue forward() { return module_.forward(arguments_, keywords_); }
   // Returns the arguments as forward's schema has them, without the module itself.
   ScriptArguments positional() const {
     ScriptArguments stack = arguments_;
@@ -153,7 +156,7 @@ class PackageModel : public Model {
       tree.modules[kModel] = of_constants();
       return look;
     }
-    const auto& counted = counts_->data().tree.modules;
+    const auto& counted = data_of(*counts_).tree.modules;
     for (std::size_t id = 0; id < counted.size(); ++id) {
       auto module = counted[id];
       module.trainable_params = 0;
@@ -173,11 +176,11 @@ class PackageModel : public Model {
     package.why_not = why_not_;
     if (counts_ == nullptr) return;
     const auto& given = observed.tree.modules[kModel].input_shapes;
-    const auto& counted = counts_->data().tree.modules[kModel].input_shapes;
+    const auto& counted = data_of(*counts_).tree.modules[kModel].input_shapes;
     if (given.empty() || given == counted) {
-      package.counts = {counts_, &counts_->data()};
+      package.counts = {counts_, &data_of(*counts_)};
     } else {
-      package.why_not = "its counts are of inputs " + text_of(counted) + ", and these are " + text_of(given);
+      package.why_not = "its counts are of inputs " + shapes_text(counted) + ", and these are " + shapes_text(given);
     }
   }
 
@@ -191,14 +194,6 @@ class PackageModel : public Model {
       module.param_bytes += static_cast<std::int64_t>(tensor.nbytes());
     }
     return module;
-  }
-  static std::string text_of(const std::vector<std::vector<std::int64_t>>& shapes) {
-    std::vector<std::string> texts;
-    for (const auto& shape : shapes) {
-      auto& text = texts.emplace_back();
-      for (const auto size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
-    }
-    return listed(texts, texts.size());
   }
 
   torch::inductor::AOTIModelPackageLoader& loader_;

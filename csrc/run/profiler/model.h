@@ -40,8 +40,8 @@ struct Counted {
 // A call that must be counted in a special way.
 class ScriptCall : public Call {
  public:
-  // Makes the counting call in place of first(), with the same effect.
-  virtual void count(const Counted& counted) = 0;
+  // Makes the counting call in place of first(), with the same effect, and returns what it returns.
+  virtual c10::IValue count(const Counted& counted) = 0;
 };
 
 // A model as it is when a run begins.

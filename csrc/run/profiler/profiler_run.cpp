@@ -147,7 +147,7 @@ class ModelTarget final : public run::SessionTarget {
 ProfilerRun::ProfilerRun(std::shared_ptr<ProfilerState> profiler) : profiler_(std::move(profiler)) {
   observe::Session::refuse_nesting();
   if (profiler_->in_use.exchange(true)) {
-    throw std::logic_error(
+    throw LogicError(
         "roofprof: a run of this profiler is still under way; let it end first, or use a profiler for each thread");
   }
 }
@@ -172,9 +172,8 @@ Report ProfilerState::last_report() {
     report = made;
   }
   if (report) return *report;
-  throw std::logic_error(
-      in_use ? "roofprof: a run or block of this profiler is still under way; ask for its report after it"
-             : "roofprof: nothing was profiled yet; call run(...) or open a Block first");
+  throw LogicError(in_use ? "roofprof: a run or block of this profiler is still under way; ask for its report after it"
+                          : "roofprof: nothing was profiled yet; call run(...) or open a Block first");
 }
 
 void ProfilerRun::begin(Mode mode, const Reach& inputs, std::optional<ModuleId> base) {

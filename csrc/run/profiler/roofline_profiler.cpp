@@ -8,7 +8,6 @@
 #include <torch/nn/module.h>
 
 #include <exception>
-#include <stdexcept>
 
 #include "core/roofs.h"
 #include "machine/known/file.h"
@@ -21,14 +20,14 @@ namespace {
 
 void check(const ProfilerOptions& options) {
   const auto refuse = [](const std::string& what, std::int64_t value) {
-    throw std::invalid_argument("roofprof: " + what + ", not " + std::to_string(value));
+    throw InvalidArgument("roofprof: " + what + ", not " + std::to_string(value));
   };
   if (options.warmup && *options.warmup < 0) refuse("warmup must be 0 or more", *options.warmup);
   if (options.repeat && *options.repeat < 0) refuse("repeat must be 0 or more", *options.repeat);
   if (options.depth && *options.depth < 0) refuse("depth must be 0 or more", *options.depth);
   if (!options.ceilings) return;
   if (const auto wrong = impossible_roof(*options.ceilings); !wrong.empty()) {
-    throw std::invalid_argument("roofprof: ceilings are not usable: " + wrong);
+    throw InvalidArgument("roofprof: ceilings are not usable: " + wrong);
   }
 }
 
@@ -38,12 +37,12 @@ std::string device_named(const std::string& device) {
   try {
     return c10::Device(device).str();
   } catch (const c10::Error&) {
-    throw std::invalid_argument("roofprof: device must be one of torch's, such as \"cpu\" or \"cuda:0\", not \"" +
-                                device + "\"");
+    throw InvalidArgument("roofprof: device must be one of torch's, such as \"cpu\" or \"cuda:0\", not \"" + device +
+                          "\"");
   }
 }
 
-std::shared_ptr<ProfilerState> state_of(std::unique_ptr<Model> model, ProfilerOptions options) {
+std::shared_ptr<ProfilerState> made_of(std::unique_ptr<Model> model, ProfilerOptions options) {
   check(options);
   auto state = std::make_shared<ProfilerState>();
   state->model = std::move(model);
@@ -57,7 +56,7 @@ std::unique_ptr<Model> script_model(const torch::jit::Module& module) {
   try {
     static_cast<void>(module._ivalue());
   } catch (const c10::Error&) {
-    throw std::invalid_argument(
+    throw InvalidArgument(
         "roofprof: the torch::jit::Module is empty; give the profiler one that was loaded or scripted");
   }
   return model_of(module);
@@ -65,34 +64,41 @@ std::unique_ptr<Model> script_model(const torch::jit::Module& module) {
 
 }  // namespace
 
-ProfilerCore::ProfilerCore(const torch::nn::Module* model, ProfilerOptions options,
-                           std::shared_ptr<const void> handle) {
-  if (model == nullptr) throw std::invalid_argument("roofprof: the model is null; give the profiler one that exists");
-  state_ = state_of(model_of(*model), std::move(options));
+std::shared_ptr<ProfilerState> state_of(const torch::nn::Module* model, ProfilerOptions options,
+                                        std::shared_ptr<const void> handle) {
+  if (model == nullptr) throw InvalidArgument("roofprof: the model is null; give the profiler one that exists");
+  auto state = made_of(model_of(*model), std::move(options));
   // A module that is given by reference may have owners.
-  state_->handle = handle ? std::move(handle) : model->weak_from_this().lock();
+  state->handle = handle ? std::move(handle) : model->weak_from_this().lock();
+  return state;
 }
 
-ProfilerCore::ProfilerCore(const torch::jit::Module& model, ProfilerOptions options)
-    : state_(state_of(script_model(model), std::move(options))) {}
+std::shared_ptr<ProfilerState> state_of(const torch::jit::Module& model, ProfilerOptions options) {
+  return made_of(script_model(model), std::move(options));
+}
 
-ProfilerCore::ProfilerCore(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options)
-    : state_(state_of(model_of(*package), std::move(options))) {}
+std::shared_ptr<ProfilerState> state_of(torch::inductor::AOTIModelPackageLoader* package, ProfilerOptions options) {
+  return made_of(model_of(*package), std::move(options));
+}
 
-const std::shared_ptr<ProfilerState>& ProfilerCore::state() const {
-  if (!state_) throw std::logic_error("roofprof: this profiler was moved from; use the one that it was moved to");
+}  // namespace detail
+
+using detail::ProfilerRun;
+
+const std::shared_ptr<detail::ProfilerState>& RooflineProfiler<>::state() const {
+  if (!state_) throw LogicError("roofprof: this profiler was moved from; use the one that it was moved to");
   return state_;
 }
 
-Report ProfilerCore::run(Call& call, RunMode wish) {
-  Reach inputs;
+Report RooflineProfiler<>::run_call(detail::Call& call, detail::RunMode wish) {
+  detail::Reach inputs;
   observe::CallShapes shapes;
   for (const auto* tensor : call.inputs()) {
     inputs.tensors.push_back(*tensor);
     shapes.inputs.add(*tensor);
   }
   ProfilerRun run(state());
-  run.calls(call, std::move(inputs), wish, [&](const Counted& counted) {
+  run.calls(call, std::move(inputs), wish, [&](const detail::Counted& counted) {
     call.first([&](const auto* results) {
       const auto told = results == nullptr ? std::nullopt : std::optional(observe::TensorSpan(*results));
       observe::tell_results(counted.object, std::move(shapes), told);
@@ -102,24 +108,25 @@ Report ProfilerCore::run(Call& call, RunMode wish) {
   return run.report();
 }
 
-Report ProfilerCore::run_script(ScriptArguments arguments, ScriptKeywords keywords, RunMode wish) {
-  Reach inputs{{}, arguments};
+Report RooflineProfiler<>::run_script(detail::ScriptArguments arguments, detail::ScriptKeywords keywords,
+                                      detail::RunMode wish, const std::function<void(c10::IValue&&)>& keep) {
+  detail::Reach inputs{{}, arguments};
   for (const auto& [name, value] : keywords) inputs.values.push_back(value);
   const auto call = state()->model->script_call(std::move(arguments), std::move(keywords));
   ProfilerRun run(state());
-  run.calls(*call, std::move(inputs), wish, [&](const Counted& counted) { call->count(counted); });
+  run.calls(*call, std::move(inputs), wish, [&](const detail::Counted& counted) { keep(call->count(counted)); });
   return run.report();
 }
 
-Report ProfilerCore::run_closure(const std::function<void()>& closure, RunMode wish) {
+Report RooflineProfiler<>::run_closure(const std::function<void()>& closure, detail::RunMode wish) {
   ProfilerRun run(state());
   run.block(closure, wish);
   return run.report();
 }
 
-Report ProfilerCore::run_steps(std::int64_t steps, const std::function<void()>& step) {
+Report RooflineProfiler<>::run_each_step(std::int64_t steps, const std::function<void()>& step) {
   if (steps < 1) {
-    throw std::invalid_argument("roofprof: run_steps takes 1 step or more, not " + std::to_string(steps));
+    throw InvalidArgument("roofprof: run_steps takes 1 step or more, not " + std::to_string(steps));
   }
   ProfilerRun run(state());
   run.block([&] {
@@ -131,17 +138,12 @@ Report ProfilerCore::run_steps(std::int64_t steps, const std::function<void()>& 
   return run.report();
 }
 
-std::unique_ptr<ProfilerRun> ProfilerCore::open_block() {
-  auto run = std::make_unique<ProfilerRun>(state());
-  run->open_block();
-  return run;
+Report RooflineProfiler<>::report() const { return state()->last_report(); }
+
+Block::Block(RooflineProfiler<>& profiler)
+    : run_(std::make_unique<ProfilerRun>(profiler.state())), exceptions_(std::uncaught_exceptions()) {
+  run_->open_block();
 }
-
-Report ProfilerCore::report() const { return state()->last_report(); }
-
-}  // namespace detail
-
-Block::Block(detail::ProfilerCore& profiler) : run_(profiler.open_block()), exceptions_(std::uncaught_exceptions()) {}
 
 Block::~Block() {
   try {

@@ -335,7 +335,7 @@ class Report(WritesTraces, Predicts):
         The options are those of ``table``; 25 rows are shown where no limit is given.
         """
         columns = _checked_options(depth, sort, columns, by, limit)
-        return self._compiled.markdown(depth, sort, columns, by, limit)
+        return self._compiled.markdown(depth, sort, columns, by, limit=limit, for_shell=True)
 
     def __str__(self) -> str:
         """Return the table; with the legend for the first report that is printed in this process, each time it is."""

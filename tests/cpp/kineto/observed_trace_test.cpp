@@ -87,11 +87,11 @@ TEST(ObservedTrace, CopiesAndFillsAreOfTheOpAroundTheirCall) {
   text.copy("Memset (Device)", 2, 50, 5, 64);
   const auto report = additive(text);
   ASSERT_EQ(report.kernels().size(), 2);
-  EXPECT_EQ(report.kernels()[0].kind, "copy");
+  EXPECT_EQ(report.kernels()[0].kind, KernelKind::copy);
   EXPECT_EQ(report.kernels()[0].copied, "pinned to device");
   EXPECT_EQ(report.kernels()[0].bytes, 4096);
   EXPECT_EQ(report.kernels()[0].op, "aten::add");
-  EXPECT_EQ(report.kernels()[1].kind, "fill");
+  EXPECT_EQ(report.kernels()[1].kind, KernelKind::fill);
 }
 
 // What was launched before the trace began is no row's, and named with its amount: rows and that are all.

@@ -120,7 +120,7 @@ TEST_P(CppDoor, DoesWhatTheTableSays) {
   }
   const auto report = prof.report();
   EXPECT_EQ(model.calls, scenario.calls);
-  EXPECT_EQ(report.data().run.runs.warmup, scenario.warmup);
+  EXPECT_EQ(data_of(report).run.runs.warmup, scenario.warmup);
   EXPECT_EQ(std::ssize(report.run_times_ns()), scenario.timed);
   EXPECT_EQ(std::ssize(report.bare_times_ns()), scenario.bare);
   EXPECT_EQ(report.partial(), scenario.ends == "partial");

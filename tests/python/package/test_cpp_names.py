@@ -1,4 +1,4 @@
-"""The public names of C++: programs that use them compile, also those that use earlier ones."""
+"""The public names of C++: programs that use them compile, and what roofprof throws is a roofprof::Error."""
 
 from __future__ import annotations
 
@@ -24,22 +24,16 @@ def members(header: str) -> set[str]:
     """The names that a header declares, by its layout: of types, functions, members and enumerators."""
     text = re.sub(r"^namespace detail \{.*?^\}  // namespace detail", "", header, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"//.*|\[\[.*?\]\] ?", "", text)
-    text = re.sub(r"^ private:.*?^\};", "};", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ (?:private|protected):.*?^\};", "};", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^ *(?:return|friend|using|static_assert|(?:struct|class) \w+;).*", "", text, flags=re.MULTILINE)
     text = re.sub(r"^constexpr .*\{\n(?:(?:  .*)?\n)*?\}", lambda body: body[0].split("{")[0], text, flags=re.MULTILINE)
-    text = re.sub(
-        r"^  union \{\n((?:    .*\n)*)  \};", lambda union: union[1].replace("    ", "  "), text, flags=re.MULTILINE
-    )
     found = set(re.findall(r"^(?:  )?[\w:]+(?:<.*>)?[ \w:<>,&*]*[ &*](\w+)(?: = .*|\{\})?;", text, re.MULTILINE))
     found |= set(re.findall(r"^(?:  )?[\w:][\w:<>, &*]*[ &*](\w+)\(", text, re.MULTILINE))
     for body in re.findall(r"^enum class \w+ [^{]*\{(.*?)\}", text, re.MULTILINE | re.DOTALL):
         found |= set(re.findall(r"\w+", body))
     for kind in re.findall(r"^(?:struct|class|enum class) (\w+)[^;]*?\{", text, re.MULTILINE):
         found.add(kind)
-    return {name for name in found if not name.endswith("_")} - {
-        "ROOFPROF_JOIN",
-        "make_report",
-    }  # of roofprof's own use
+    return {name for name in found if not name.endswith("_")} - {"ROOFPROF_JOIN"}  # of roofprof's own use
 
 
 def test_the_program_has_every_public_name():
@@ -55,24 +49,57 @@ def test_a_program_of_all_names_compiles(installed, compiler):
     run(compiler, *STRICT, f"-I{installed / 'include'}", PROGRAMS / "names.cpp")
 
 
-EARLIER = {
-    "static_cast<void>(figures.lower_bound_ns);": "use lower_bound_time_ns",
-    "static_cast<void>(figures.wasted_ns);": "use wasted_time_ns",
-    "static_cast<void>(report.advice());": r"use findings\(\)",
-    "const Advice advice; static_cast<void>(advice);": "use Finding",
-    "const std::string& text = note; static_cast<void>(text);": "use text",
-    "static_cast<void>(report.table({.for_shell = true}));": "use speech = Speech::shell",
-    "static_cast<void>(report.predict({}, {.compiled = true}));": "use mode = LaunchMode::compiled",
+def test_what_is_thrown_is_an_error():
+    """What Python's bindings throw becomes Python's exceptions, and never reaches a program of C++."""
+    rooms = [path for path in (ROOT / "csrc").rglob("*.[ch]*") if "python" not in path.parts]
+    plain = re.compile(r"throw std::(invalid_argument|out_of_range|logic_error|runtime_error)\b")
+    assert [str(path) for path in rooms if plain.search(path.read_text())] == []
+    assert sum("throw InvalidArgument(" in path.read_text() for path in rooms) > 10
+
+
+DISABLED = """
+#include <roofprof/scope.h>
+#include <memory>
+#include <string>
+#include <tuple>
+
+namespace torch::nn {
+class Module {
+ public:
+  int forward() {
+    ROOFPROF_SCOPE(*this); ROOFPROF_SCOPE(this);
+    return 1;
+  }
+};
 }
 
+int calls = 0;
+std::string name() { ++calls; return "region"; }
 
-def test_an_earlier_name_says_what_to_use(installed, tmp_path):
-    source, head = tmp_path / "earlier.cpp", "#include <roofprof/report.h>\nusing namespace roofprof;\n"
-    given = "void of(const Report& report, const Figures& figures, const Note& note) {"
-    source.write_text(f"{head}{given}\n{chr(10).join(EARLIER)}\n}}\n")
-    warned = run("g++", "-std=c++20", "-fsyntax-only", "-Wall", f"-I{installed / 'include'}", source).stderr
-    for line, said in enumerate(EARLIER.values(), 4):
-        assert re.search(rf"earlier\.cpp:{line}:.* warning: .*deprecated: {said}", warned), warned
+int main() {
+  roofprof::Work work;
+  work.add_macs(1, roofprof::DType::fp32);
+  const auto shared = std::make_shared<torch::nn::Module>();
+  const auto [first, unused_but_here] = std::tuple(1, std::string("marked"));
+  for (int i = 0; i < first; ++i) ROOFPROF_SCOPE(unused_but_here);
+  ROOFPROF_SCOPE("region");
+  ROOFPROF_SCOPE(name());
+  ROOFPROF_SCOPE(shared);
+  ROOFPROF_WORK("kernel", work);
+  return shared->forward() == 1 && calls == 0 ? 0 : 1;
+}
+"""
+
+
+def test_disabled_marks_need_no_library_and_evaluate_nothing(installed, tmp_path, compiler):
+    source = tmp_path / "disabled.cpp"
+    source.write_text(DISABLED)
+    flags = [flag for flag in STRICT if flag != "-fsyntax-only"]
+    program = tmp_path / "disabled"
+    run(compiler, *flags, "-DROOFPROF_DISABLE", f"-I{installed / 'include'}", source, "-o", program)
+    run(program)
+    enabled = run(compiler, *flags, f"-I{installed / 'include'}", source, "-o", program, check=False)
+    assert "undefined reference to `roofprof::Scope::" in enabled.stderr
 
 
 UNNAMED = """

@@ -133,11 +133,21 @@ constexpr bool finds_all_tensors() {
   return false;
 }
 
-template <class Function, class... Args>
+// Keeps nothing of what a call returns.
+struct Drop {
+  template <class Result>
+  void operator()(Result&& /*result*/) const {}
+};
+
+// `keep_result` gets what the first call returns, if it returns anything.
+template <class Keep, class Function, class... Args>
 class CallOf final : public Call {
  public:
-  explicit CallOf(const Function& function, Args&&... args)
-      : function_(function), args_(std::forward<Args>(args)...), kept_(keep<Args>(args)...) {}
+  CallOf(const Keep& keep_result, const Function& function, Args&&... args)
+      : keep_result_(keep_result),
+        function_(function),
+        args_(std::forward<Args>(args)...),
+        kept_(keep<Args>(args)...) {}
 
   void first(const Returned& returned) override {
     const auto call = [this](auto&... args) -> decltype(auto) { return function_(static_cast<Args&&>(args)...); };
@@ -158,6 +168,7 @@ class CallOf final : public Call {
       } else {
         returned(nullptr);
       }
+      keep_result_(std::forward<decltype(result)>(result));
     }
   }
   bool repeatable() const override { return !(is_used_up<Args> || ...); }
@@ -190,6 +201,7 @@ class CallOf final : public Call {
     }
   }
 
+  Keep keep_result_;
   Function function_;
   std::tuple<Args&&...> args_;
   std::tuple<Kept<Args>...> kept_;

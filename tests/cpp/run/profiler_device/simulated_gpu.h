@@ -91,7 +91,7 @@ inline std::int64_t instances(const Report& report, std::string_view kernel, std
                               std::string_view phase = "forward") {
   std::int64_t sum = 0;
   for (const auto& row : report.kernels()) {
-    if (row.name == kernel && row.module == module && row.phase == phase) sum += row.instances;
+    if (row.name == kernel && row.module == module && row.phase_name() == phase) sum += row.instances;
   }
   return sum;
 }
