@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 
 // y = f(x) on 2 x 3 floats: 6 elements, 24 bytes in, 24 bytes out.
-CostCase unary(const char* op, std::int64_t flops) {
+CostCase activation_unary(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 24, .write = 24}};
 }
 
@@ -33,7 +33,7 @@ CostCase dropout(bool train, std::int64_t flops) {
           {.flops = flops}};
 }
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kActivationCases = {
     // PyProf's published row: ReLU on 64 x 64 x 112 x 112 halves.
     {Call("aten::relu(self fp16 64x64x112x112) -> fp16 64x64x112x112"), {.flops = 51'380'224}},
     // In place: the old value is read, the result is the argument and is written once.
@@ -55,11 +55,11 @@ const std::vector<CostCase> kCases = {
     dropout(false, 0),
     {Call("aten::native_dropout_backward(grad_output fp32 2x3, mask boolean 2x3) -> fp32 2x3"), {.flops = 12}},
     {Call("aten::_fused_dropout(self fp32 2x3) -> fp32 2x3, uint8 2x3"), {.flops = 18}},
-    unary("aten::softshrink", 18),
-    unary("aten::rrelu", 18),
-    unary("aten::logit", 18),
-    unary("aten::silu", 30),
-    unary("aten::softplus", 30),
+    activation_unary("aten::softshrink", 18),
+    activation_unary("aten::rrelu", 18),
+    activation_unary("aten::logit", 18),
+    activation_unary("aten::silu", 30),
+    activation_unary("aten::softplus", 30),
     gelu("none", 30),
     gelu("tanh", 54),
     gradient("aten::threshold_backward", 6),
@@ -73,7 +73,7 @@ const std::vector<CostCase> kCases = {
     gelu_gradient("tanh", 108),
 };
 
-TEST(Activation, CostsAreAsWrittenOut) { check_family(activation_costs(), kCases); }
+TEST(Activation, CostsAreAsWrittenOut) { check_family(activation_costs(), kActivationCases); }
 
 }  // namespace
 }  // namespace roofprof::ops

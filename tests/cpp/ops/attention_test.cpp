@@ -7,15 +7,15 @@ namespace {
 
 // Batch 2, 8 query heads, 2 key heads, 6 queries, 10 keys, depth 16, value depth 4, fp16: 2*8*6*10 = 960 scores.
 // Elements: query 2*8*6*16 = 1536, key 2*2*10*16 = 640, value 2*2*10*4 = 160, output 2*8*6*4 = 384.
-constexpr std::int64_t kScores = 960;
-constexpr std::int64_t kMacs = kScores * (16 + 4);
-constexpr std::int64_t kFlops = 2 * kMacs + 6 * kScores;
+constexpr std::int64_t kAttentionScores = 960;
+constexpr std::int64_t kMacs = kAttentionScores * (16 + 4);
+constexpr std::int64_t kFlops = 2 * kMacs + 6 * kAttentionScores;
 constexpr std::int64_t kRead = 2 * (1536 + 640 + 160);
 // Of 6 x 10 pairs a causal mask from the first query and key on leaves 1 + 2 + ... + 6 = 21.
 constexpr std::int64_t kCausalMacs = 2 * 8 * 21 * (16 + 4);
 // Five products: three over the depth, two over the value depth. 6 per score, 2 per output element.
-constexpr std::int64_t kBackwardMacs = kScores * (3 * 16 + 2 * 4);
-constexpr std::int64_t kBackwardFlops = 2 * kBackwardMacs + 6 * kScores + 2 * 384;
+constexpr std::int64_t kBackwardMacs = kAttentionScores * (3 * 16 + 2 * 4);
+constexpr std::int64_t kBackwardFlops = 2 * kBackwardMacs + 6 * kAttentionScores + 2 * 384;
 
 Call forward(std::string name, bool causal = false, double dropout = 0) {
   return Call(std::move(name), "(query fp16 2x8x6x16, key fp16 2x2x10x16, value fp16 2x2x10x4)")
@@ -29,7 +29,7 @@ constexpr Expected kForward = {.macs = kMacs, .flops = kFlops, .read = kRead, .w
 constexpr Expected kFusedCausal = {
     .macs = kMacs, .flops = kFlops, .read = kRead, .write = 768 + 384, .causal_macs = kCausalMacs};
 
-Call backward(std::string name, bool causal = false) {
+Call attention_backward(std::string name, bool causal = false) {
   return Call(std::move(name),
               "(grad_out fp16 2x8x6x4, query fp16 2x8x6x16, key fp16 2x2x10x16, value fp16 2x2x10x4, out fp16 2x8x6x4, "
               "logsumexp fp32 2x8x6, dropout_p=0.0)")
@@ -106,14 +106,15 @@ Call encoder_layer(bool gelu) {
 constexpr std::int64_t kLayerMacs = kHeadMacs + 2 * 10 * 8 * 16;
 constexpr std::int64_t kLayerOthers = kHeadOthers + 5 * 100 + 80 * (1 + 2 + 16) + 160;
 
-std::vector<CostCase> cases() {
+std::vector<CostCase> attention_cases() {
   return {
       {forward("aten::scaled_dot_product_attention"), kForward},
       {forward("aten::scaled_dot_product_attention", true), kCausalFromFirst},
-      {forward("aten::scaled_dot_product_attention", false, 0.1), {.macs = kMacs, .flops = kFlops + 3 * kScores}},
+      {forward("aten::scaled_dot_product_attention", false, 0.1),
+       {.macs = kMacs, .flops = kFlops + 3 * kAttentionScores}},
       // One mask of 6 x 10 for all heads.
       {forward("aten::scaled_dot_product_attention").in("attn_mask", fp16, {6, 10}),
-       {.macs = kMacs, .flops = kFlops + kScores}},
+       {.macs = kMacs, .flops = kFlops + kAttentionScores}},
       // No heads, and more queries than keys: 1 + 2 + 3, then 3 each for two more queries.
       {Call("aten::scaled_dot_product_attention(query fp32 5x4, key fp32 3x4, value fp32 3x4, is_causal=true) -> fp32 "
             "5x4"),
@@ -128,8 +129,8 @@ std::vector<CostCase> cases() {
       {efficient("aten::_efficient_attention_forward", 1), kCausalFromFirst},
       {efficient("aten::_efficient_attention_forward", 2), kCausalFromLast},
 
-      {backward("aten::_scaled_dot_product_flash_attention_backward"), kBackward},
-      {backward("aten::_scaled_dot_product_flash_attention_backward", true), kBackwardCausal},
+      {attention_backward("aten::_scaled_dot_product_flash_attention_backward"), kBackward},
+      {attention_backward("aten::_scaled_dot_product_flash_attention_backward", true), kBackwardCausal},
       {flash("aten::_flash_attention_backward", true, false), kTokensBackward},
       {efficient("aten::_efficient_attention_backward", 0), kTokensBackward},
 
@@ -144,7 +145,7 @@ std::vector<CostCase> cases() {
   };
 }
 
-TEST(Attention, Costs) { check_family(attention_costs(), cases()); }
+TEST(Attention, Costs) { check_family(attention_costs(), attention_cases()); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

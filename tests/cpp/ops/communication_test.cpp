@@ -11,7 +11,7 @@ using namespace testing;
 constexpr std::int64_t kOwn = 24;
 constexpr std::int64_t kAll = 4 * kOwn;
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kCommunicationCases = {
     {Call("c10d::check_for_nan(tensor fp32 2x3)"), {.flops = 6}},
     {Call("c10d::allreduce_(tensors [fp32 2x3; fp32 5])"), {.read = 44, .write = 44}},
     {Call("c10d::reduce_(tensors [fp32 2x3; fp32 5])"), {.read = 44}},
@@ -32,7 +32,7 @@ const std::vector<CostCase> kCases = {
      {.read = kAll, .write = kAll}},
 };
 
-TEST(Communication, CostsAreAsWrittenOut) { check_family(communication_costs(), kCases); }
+TEST(Communication, CostsAreAsWrittenOut) { check_family(communication_costs(), kCommunicationCases); }
 
 }  // namespace
 }  // namespace roofprof::ops

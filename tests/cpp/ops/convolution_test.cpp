@@ -7,7 +7,7 @@ namespace {
 
 // 4 -> 6 channels in 2 groups, kernel 3 in every dimension, padding 1, batch 2, 5 positions along each dimension. Every
 // output element takes 2 * 3^dims MACs.
-Sizes sizes(std::int64_t batch, std::int64_t channels, int dims, std::int64_t extent) {
+Sizes convolution_sizes(std::int64_t batch, std::int64_t channels, int dims, std::int64_t extent) {
   Sizes result = {batch, channels};
   for (int i = 0; i < dims; ++i) result.push_back(extent);
   return result;
@@ -15,19 +15,19 @@ Sizes sizes(std::int64_t batch, std::int64_t channels, int dims, std::int64_t ex
 
 Call conv(std::string name, int dims, std::string input = "input") {
   return Call(std::move(name))
-      .in(std::move(input), fp32, sizes(2, 4, dims, 5))
-      .in("weight", fp32, sizes(6, 2, dims, 3))
+      .in(std::move(input), fp32, convolution_sizes(2, 4, dims, 5))
+      .in("weight", fp32, convolution_sizes(6, 2, dims, 3))
       .in("bias", fp32, {6})
-      .out(fp32, sizes(2, 6, dims, 5));
+      .out(fp32, convolution_sizes(2, 6, dims, 5));
 }
 
 // 4 -> 6 channels in 2 groups, kernel 2, stride 2: every input element is spread over 3 * 2^dims outputs.
 Call transposed(std::string name, int dims, std::string input = "input") {
   return Call(std::move(name))
-      .in(std::move(input), fp32, sizes(2, 4, dims, 5))
-      .in("weight", fp32, sizes(4, 3, dims, 2))
+      .in(std::move(input), fp32, convolution_sizes(2, 4, dims, 5))
+      .in("weight", fp32, convolution_sizes(4, 3, dims, 2))
       .in("bias", fp32, {6})
-      .out(fp32, sizes(2, 6, dims, 10));
+      .out(fp32, convolution_sizes(2, 6, dims, 10));
 }
 
 // Outputs: 2*6*5^dims. Elements read: 2*4*5^dims + 6*2*3^dims + 6.
@@ -45,13 +45,13 @@ Expected with_fused(Expected expected, std::int64_t operations, std::int64_t mor
   return expected;
 }
 
-Call backward(Sizes mask) {
+Call convolution_backward(Sizes mask) {
   return Call("aten::convolution_backward(grad_output fp32 2x6x5x5, input fp32 2x4x5x5, weight fp32 6x2x3x3)")
       .scalar("transposed", false)
       .scalar("output_mask", mask);
 }
 
-std::vector<CostCase> cases() {
+std::vector<CostCase> convolution_cases() {
   return {
       {conv("aten::conv1d", 1), kConv1d},
       {conv("aten::conv2d", 2), kConv2d},
@@ -82,13 +82,13 @@ std::vector<CostCase> cases() {
        with_fused(kTransposed2d, 1200)},
 
       // Grouped: each gradient has the forward's 5,400 MACs, no more. Elements: gradient 300, input 200, weight 108.
-      {backward({1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
+      {convolution_backward({1, 1, 1}).with("-> fp32 2x4x5x5, fp32 6x2x3x3, fp32 6"),
        {.macs = 10800, .flops = 21600 + 300, .read = 4 * 608, .write = 4 * (200 + 108 + 6)}},
-      {backward({1, 0, 0}).with("-> fp32 2x4x5x5, none, none"),
+      {convolution_backward({1, 0, 0}).with("-> fp32 2x4x5x5, none, none"),
        {.macs = 5400, .flops = 10800, .read = 4 * (300 + 108), .write = 4 * 200}},
-      {backward({0, 1, 0}).with("-> none, fp32 6x2x3x3, none"),
+      {convolution_backward({0, 1, 0}).with("-> none, fp32 6x2x3x3, none"),
        {.macs = 5400, .flops = 10800, .read = 4 * (300 + 200), .write = 4 * 108}},
-      {backward({0, 0, 1}).with("-> none, none, fp32 6"), {.flops = 300, .read = 4 * 300, .write = 4 * 6}},
+      {convolution_backward({0, 0, 1}).with("-> none, none, fp32 6"), {.flops = 300, .read = 4 * 300, .write = 4 * 6}},
       {Call("aten::convolution_backward(grad_output fp32 2x6x10x10, input fp32 2x4x5x5, weight fp32 4x3x2x2, "
             "transposed=true, output_mask=[1,1,0]) -> fp32 2x4x5x5, fp32 4x3x2x2, none"),
        {.macs = 4800, .flops = 9600, .read = 4 * (1200 + 200 + 48), .write = 4 * (200 + 48)}},
@@ -101,7 +101,7 @@ std::vector<CostCase> cases() {
   };
 }
 
-TEST(Convolution, Costs) { check_family(convolution_costs(), cases()); }
+TEST(Convolution, Costs) { check_family(convolution_costs(), convolution_cases()); }
 
 Work conv2d(DType dtype, Sizes input, Sizes weight, Sizes output) {
   return *cost_of(

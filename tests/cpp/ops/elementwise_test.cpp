@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 
 // On 2 x 3 floats: 6 elements, 24 bytes a tensor.
-CostCase unary(const char* op, std::int64_t flops) {
+CostCase elementwise_unary(const char* op, std::int64_t flops) {
   return {Call(op, "(self fp32 2x3) -> fp32 2x3"), {.flops = flops, .read = 24, .write = 24}};
 }
 
@@ -102,15 +102,16 @@ const std::vector<CostCase> kTensorCases = together({
         binary("aten::special_xlogy", 18),
         binary("aten::logaddexp", 36),
         binary("aten::logaddexp2", 42),
-        unary("aten::special_log_ndtr", 42),
-        unary("aten::sinc", 24),
-        unary("aten::nan_to_num", 18),
+        elementwise_unary("aten::special_log_ndtr", 42),
+        elementwise_unary("aten::sinc", 24),
+        elementwise_unary("aten::nan_to_num", 18),
     },
     each([](const char* op) { return binary(op, 6); },
          {"aten::add", "aten::sub", "aten::rsub", "aten::mul", "aten::div", "aten::remainder", "aten::copysign",
           "aten::gcd", "aten::__irshift__", "aten::_standard_gamma_grad", "aten::max", "aten::min"}),
-    each([](const char* op) { return unary(op, 6); }, {"aten::neg", "aten::sign", "aten::sgn", "aten::floor",
-                                                       "aten::ceil", "aten::round", "aten::rsqrt", "aten::pow"}),
+    each([](const char* op) { return elementwise_unary(op, 6); },
+         {"aten::neg", "aten::sign", "aten::sgn", "aten::floor", "aten::ceil", "aten::round", "aten::rsqrt",
+          "aten::pow"}),
     each([](const char* op) { return binary(op, 6); },
          {"aten::logical_and", "aten::logical_or", "aten::bitwise_and", "aten::bitwise_or"}),
 });

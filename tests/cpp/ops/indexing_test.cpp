@@ -9,7 +9,7 @@ using namespace testing;
 
 // Tables have 100 rows of 8 floats: 32 bytes a row, 3200 in all.
 
-CostCase lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
+CostCase indexing_lookup(const char* op, std::int64_t indices, std::int64_t rows_read) {
   return {Call(op, "(weight fp32 100x8)").in("indices", int64, {indices}).out(fp32, {indices, 8}),
           {.read = rows_read * 32 + indices * 8, .write = indices * 32}};
 }
@@ -51,9 +51,9 @@ Call elements_along_dim(const char* op) {
 }
 
 const std::vector<CostCase> kGathers = {
-    lookup("aten::embedding", 5, 5),
+    indexing_lookup("aten::embedding", 5, 5),
     // More indices than rows: no row counts twice.
-    lookup("aten::embedding", 1000, 100),
+    indexing_lookup("aten::embedding", 1000, 100),
     // A mask with 9 true elements.
     {Call("aten::index(self fp32 100x8, indices [boolean 100x8]) -> fp32 9"), {.read = 36 + 800, .write = 36}},
     {Call("aten::_unsafe_index(self fp32 2x4x4, indices [int64 8x1; int64 8]) -> fp32 2x8x8"),

@@ -44,7 +44,7 @@ Call svd(Sizes sizes, bool vectors, bool full) {
       .out(fp32, {full ? sizes[1] : rank, sizes[1]});
 }
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kLinalgCases = {
     {Call("aten::linalg_cholesky_ex(self fp64 2x3x3) -> fp64 2x3x3, int32 2"), {.flops = 2 * 14}},
     // 10 multiplications of 6, 4 additions of 2.
     {Call("aten::linalg_cholesky_ex(self fp32 3x3 complex) -> fp32 3x3 complex, int32"), {.flops = 68}},
@@ -93,7 +93,7 @@ const std::vector<CostCase> kCases = {
      {.flops = 4 * 36 - 36}},
 };
 
-TEST(Linalg, CostsAreAsWrittenOut) { check_family(linalg_costs(), kCases); }
+TEST(Linalg, CostsAreAsWrittenOut) { check_family(linalg_costs(), kLinalgCases); }
 
 TEST(Linalg, EmptyMatricesCostNothing) {
   expect_costs(std::vector<CostCase>{

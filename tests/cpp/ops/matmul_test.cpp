@@ -11,7 +11,7 @@ Call product_of_two(std::string name, DType dtype = fp32) {
 }
 
 // 4 rows of 16 features to 8, with bias: 512 MACs, 64 + 128 + 8 elements read, 32 written.
-Call linear(std::string name) {
+Call matmul_linear(std::string name) {
   return Call(std::move(name), "(input fp32 4x16, weight fp32 8x16, bias fp32 8) -> fp32 4x8");
 }
 
@@ -48,7 +48,7 @@ Call backward_of_linear(std::string name, Sizes mask) {
 constexpr Expected kProduct = {.macs = 512, .flops = 1024, .read = 768, .write = 128};
 constexpr Expected kLinear = {.macs = 512, .flops = 1024 + 32, .read = 800, .write = 128};
 
-std::vector<CostCase> cases() {
+std::vector<CostCase> matmul_cases() {
   return {
       {product_of_two("aten::mm").out(fp32, {4, 8}), kProduct},
       // Complex: four real MACs for each, twice the bytes.
@@ -75,7 +75,7 @@ std::vector<CostCase> cases() {
       {Call("aten::inner(self fp32 1024, other fp32) -> fp32 1024"), {.flops = 1024}},
       {Call("aten::inner(self fp32, other fp32 64x1024) -> fp32 64x1024"), {.flops = 65536}},
 
-      {linear("aten::linear"), kLinear},
+      {matmul_linear("aten::linear"), kLinear},
       {Call("aten::linear(input fp32 2x3x16, weight fp32 8x16, bias none) -> fp32 2x3x8"),
        {.macs = 768, .flops = 1536}},
       {Call("mkl::_mkl_linear(X fp32 4x16, MKL_W fp32 8x16, ORI_W fp32 8x16, B fp32 8) -> fp32 4x8"), kLinear},
@@ -175,7 +175,7 @@ std::vector<CostCase> cases() {
   };
 }
 
-TEST(Matmul, Costs) { check_family(matmul_costs(), cases()); }
+TEST(Matmul, Costs) { check_family(matmul_costs(), matmul_cases()); }
 
 TEST(Matmul, CountsSaturate) {
   const std::int64_t huge = std::int64_t{1} << 40;

@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 
 // 2 x 3 floats, 24 bytes.
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kMovementCases = {
     {Call("aten::_assert_async(self boolean)"), {.read = 1}},
     {Call("aten::_to_copy(self fp32 2x3) -> bf16 2x3"), {.read = 24, .write = 12}},
     // The destination is written, not read; an expanded source is held once.
@@ -44,7 +44,7 @@ const std::vector<CostCase> kCases = {
     {Call("aten::multinomial(self fp32 2x50) -> int64 2x1"), {.flops = 300, .read = 400, .write = 16}},
 };
 
-TEST(Movement, CostsAreAsWrittenOut) { check_family(movement_costs(), kCases); }
+TEST(Movement, CostsAreAsWrittenOut) { check_family(movement_costs(), kMovementCases); }
 
 }  // namespace
 }  // namespace roofprof::ops

@@ -10,10 +10,10 @@ namespace {
 const std::vector<Sizes> kTokens = {{3, 8}, {5, 8}, {2, 8}};
 const std::vector<Sizes> kNarrow = {{3, 4}, {5, 4}, {2, 4}};
 // As many scores for each: 9 + 25 + 4 = 38.
-const std::vector<Sizes> kScores = {{3, 3}, {5, 5}, {2, 2}};
+const std::vector<Sizes> kNestedScores = {{3, 3}, {5, 5}, {2, 2}};
 const std::vector<Sizes> kTurned = {{8, 3}, {8, 5}, {8, 2}};
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kNestedCases = {
     // To 3 x 5 x 8.
     {Call("aten::to_padded_tensor").nested("self", fp32, kTokens).out(fp32, {3, 5, 8}), {.read = 320, .write = 480}},
     {Call("aten::_nested_tensor_from_mask(t fp32 3x5x8, mask boolean 3x5)").out_nested(fp32, kTokens),
@@ -28,10 +28,10 @@ const std::vector<CostCase> kCases = {
      {.read = 160, .write = 320}},
 };
 
-TEST(Nested, Costs) { check_family(nested_costs(), kCases); }
+TEST(Nested, Costs) { check_family(nested_costs(), kNestedCases); }
 
 // Lines of other families: component by component, what is dense beside them once.
-const std::vector<CostCase> kElsewhere = {
+const std::vector<CostCase> kNestedElsewhere = {
     // 10 tokens of 8 x 4 MACs; weight and bias are read once.
     {Call("aten::linear")
          .nested("input", fp32, kTokens)
@@ -46,7 +46,7 @@ const std::vector<CostCase> kElsewhere = {
          .out_nested(fp32, kTokens)
          .with("-> fp32 4x8, fp32 4"),
      {.macs = 640, .flops = 1280 + 40, .read = 320 + 160 + 128, .write = 320 + 128 + 16}},
-    {Call("aten::matmul").nested("self", fp32, kTokens).nested("other", fp32, kTurned).out_nested(fp32, kScores),
+    {Call("aten::matmul").nested("self", fp32, kTokens).nested("other", fp32, kTurned).out_nested(fp32, kNestedScores),
      {.macs = 38 * 8, .flops = 38 * 16, .read = 640, .write = 152}},
     {Call("aten::relu_").nested("self", fp32, kTokens).written().out_nested(fp32, kTokens).written(),
      {.flops = 80, .read = 320, .write = 320}},
@@ -61,7 +61,7 @@ const std::vector<CostCase> kElsewhere = {
      {.macs = 76 * 8, .flops = 76 * 16 + 76 * 6, .read = 3 * 320, .write = 320, .causal_macs = 48 * 8}},
 };
 
-TEST(Nested, OpsOnComponents) { expect_costs(kElsewhere); }
+TEST(Nested, OpsOnComponents) { expect_costs(kNestedElsewhere); }
 
 TEST(Nested, RaggedSizesAreNoSizes) {
   const OpCall call = Call("aten::sum").nested("self", fp32, kTokens).out(fp32, {});

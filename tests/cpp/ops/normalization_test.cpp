@@ -45,7 +45,7 @@ Call softmax_backward(std::string name) {
   return Call(std::move(name), "(grad_output bf16 4x10, output bf16 4x10) -> bf16 4x10");
 }
 
-std::vector<CostCase> cases() {
+std::vector<CostCase> normalization_cases() {
   return {
       {batch_norm("aten::batch_norm", true), kTrained},
       {batch_norm("aten::batch_norm", false), kFolded},
@@ -119,7 +119,7 @@ std::vector<CostCase> cases() {
   };
 }
 
-TEST(Normalization, Costs) { check_family(normalization_costs(), cases()); }
+TEST(Normalization, Costs) { check_family(normalization_costs(), normalization_cases()); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

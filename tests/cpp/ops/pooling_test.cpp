@@ -6,7 +6,7 @@ namespace roofprof::ops::testing {
 namespace {
 
 // 2 x 3 channels of 8 positions along each dimension, fp32, pooled by 2 along each: 6 * 8^dims in, 6 * 4^dims out.
-Sizes sizes(int dims, std::int64_t extent) {
+Sizes pooling_sizes(int dims, std::int64_t extent) {
   Sizes result = {2, 3};
   for (int i = 0; i < dims; ++i) result.push_back(extent);
   return result;
@@ -14,9 +14,9 @@ Sizes sizes(int dims, std::int64_t extent) {
 
 Call pool(std::string name, int dims) {
   return Call(std::move(name))
-      .in("self", fp32, sizes(dims, 8))
+      .in("self", fp32, pooling_sizes(dims, 8))
       .scalar("kernel_size", Sizes(static_cast<std::size_t>(dims), 2))
-      .out(fp32, sizes(dims, 4));
+      .out(fp32, pooling_sizes(dims, 4));
 }
 
 constexpr Expected kPool1d = {.flops = 24 * 2, .read = 192, .write = 96};
@@ -25,17 +25,17 @@ constexpr Expected kPool3d = {.flops = 384 * 8, .read = 12288, .write = 1536};
 
 Call average_backward(std::string name, int dims) {
   return Call(std::move(name))
-      .in("grad_output", fp32, sizes(dims, 4))
-      .in("self", fp32, sizes(dims, 8))
+      .in("grad_output", fp32, pooling_sizes(dims, 4))
+      .in("self", fp32, pooling_sizes(dims, 8))
       .with("(kernel_size=[2])")
-      .out(fp32, sizes(dims, 8));
+      .out(fp32, pooling_sizes(dims, 8));
 }
 constexpr Expected kAverageBackward2d = {.flops = 96 * 5, .read = 384, .write = 1536};
 constexpr Expected kAverageBackward3d = {.flops = 384 * 9, .read = 1536, .write = 12288};
 
 // 8 positions to 3: windows of 3, 4 and 3 of them overlap, 10 in all along each dimension.
 Call adaptive(std::string name, int dims) {
-  return Call(std::move(name)).in("self", fp32, sizes(dims, 8)).out(fp32, sizes(dims, 3));
+  return Call(std::move(name)).in("self", fp32, pooling_sizes(dims, 8)).out(fp32, pooling_sizes(dims, 3));
 }
 constexpr Expected kAdaptive1d = {.flops = 6 * 10, .read = 192, .write = 72};
 constexpr Expected kAdaptive2d = {.flops = 6 * 100, .read = 1536, .write = 216};
@@ -43,17 +43,17 @@ constexpr Expected kAdaptive3d = {.flops = 6 * 1000, .read = 12288, .write = 648
 
 Call adaptive_backward(std::string name, int dims) {
   return Call(std::move(name))
-      .in("grad_output", fp32, sizes(dims, 3))
-      .in("self", fp32, sizes(dims, 8))
-      .out(fp32, sizes(dims, 8));
+      .in("grad_output", fp32, pooling_sizes(dims, 3))
+      .in("self", fp32, pooling_sizes(dims, 8))
+      .out(fp32, pooling_sizes(dims, 8));
 }
 
 // 8 -> 16 positions along each dimension, and back.
 Call upsample(std::string name, int dims) {
-  return Call(std::move(name)).in("self", fp32, sizes(dims, 8)).out(fp32, sizes(dims, 16));
+  return Call(std::move(name)).in("self", fp32, pooling_sizes(dims, 8)).out(fp32, pooling_sizes(dims, 16));
 }
 Call upsample_backward(std::string name, int dims) {
-  return Call(std::move(name)).in("grad_output", fp32, sizes(dims, 16)).out(fp32, sizes(dims, 8));
+  return Call(std::move(name)).in("grad_output", fp32, pooling_sizes(dims, 16)).out(fp32, pooling_sizes(dims, 8));
 }
 Expected upsampled(int dims, std::int64_t flops_per_output) {
   const std::int64_t in = 6 * (std::int64_t{1} << (3 * dims));
@@ -68,10 +68,10 @@ Expected upsampled_backward(int dims, std::int64_t flops_per_gradient) {
 // 8 x 8 -> 4 x 6 with antialiasing: filters of 2 reach over 4 rows and ceil(2 * 8 / 6) = 3 columns. 6 * 8 * 6 values
 // after the columns, 6 * 4 * 6 after the rows.
 Call antialiased(std::string name) {
-  return Call(std::move(name)).in("self", fp32, sizes(2, 8)).out(fp32, {2, 3, 4, 6});
+  return Call(std::move(name)).in("self", fp32, pooling_sizes(2, 8)).out(fp32, {2, 3, 4, 6});
 }
 Call antialiased_backward(std::string name) {
-  return Call(std::move(name), "(grad_output fp32 2x3x4x6)").out(fp32, sizes(2, 8));
+  return Call(std::move(name), "(grad_output fp32 2x3x4x6)").out(fp32, pooling_sizes(2, 8));
 }
 Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_value, bool backward = false) {
   const std::int64_t flops = 288 * per_column_value + 144 * per_row_value;
@@ -80,14 +80,14 @@ Expected antialiased_cost(std::int64_t per_column_value, std::int64_t per_row_va
 
 // 5 x 5 points for each of 2 images of 3 channels: 150 outputs. In 3-d 5 x 5 x 5 points: 750.
 Call sample(std::string name, int dims, std::int64_t mode) {
-  Sizes grid = sizes(dims, 5);
+  Sizes grid = pooling_sizes(dims, 5);
   grid.erase(grid.begin() + 1);
   grid.push_back(dims);
   return Call(std::move(name))
-      .in("input", fp32, sizes(dims, 8))
+      .in("input", fp32, pooling_sizes(dims, 8))
       .in("grid", fp32, grid)
       .scalar("interpolation_mode", mode)
-      .out(fp32, sizes(dims, 5));
+      .out(fp32, pooling_sizes(dims, 5));
 }
 // At 50 locations, for 3 channels each.
 Expected sampled2d(std::int64_t flops_per_output, std::int64_t flops_per_location) {
@@ -95,13 +95,13 @@ Expected sampled2d(std::int64_t flops_per_output, std::int64_t flops_per_locatio
 }
 Call sample_backward(std::string name, std::int64_t mode, Sizes mask) {
   return Call(std::move(name), "(grad_output fp32 2x3x5x5)")
-      .in("input", fp32, sizes(2, 8))
+      .in("input", fp32, pooling_sizes(2, 8))
       .in("grid", fp32, {2, 5, 5, 2})
       .scalar("interpolation_mode", mode)
       .scalar("output_mask", mask);
 }
 
-std::vector<CostCase> cases() {
+std::vector<CostCase> pooling_cases() {
   return {
       {pool("aten::max_pool1d", 1), kPool1d},
       {pool("aten::max_pool2d", 2), kPool2d},
@@ -154,11 +154,15 @@ std::vector<CostCase> cases() {
       {Call("aten::cudnn_grid_sampler_backward(self fp32 2x3x8x8, grid fp32 2x5x5x2, grad_output fp32 2x3x5x5) -> fp32 "
             "2x3x8x8, fp32 2x5x5x2"),
        {.flops = 150 * (8 + 16) + 50 * 26}},
-      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
+      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 1})
+           .out(fp32, pooling_sizes(2, 8))
+           .out(fp32, {2, 5, 5, 2}),
        {.flops = 150 * (8 + 16) + 50 * 26, .read = 600 + 400 + 1536, .write = 1536 + 400}},
-      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, sizes(2, 8)),
+      {sample_backward("aten::grid_sampler_2d_backward", 0, {1, 0}).out(fp32, pooling_sizes(2, 8)),
        {.flops = 150 * 8 + 50 * 26, .read = 600 + 400, .write = 1536}},
-      {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1}).out(fp32, sizes(2, 8)).out(fp32, {2, 5, 5, 2}),
+      {sample_backward("aten::grid_sampler_2d_backward", 1, {1, 1})
+           .out(fp32, pooling_sizes(2, 8))
+           .out(fp32, {2, 5, 5, 2}),
        {.flops = 150 + 50 * 14, .read = 600 + 400 + 1536, .write = 1536 + 400}},
       {Call("aten::grid_sampler_3d_backward(grad_output fp32 2x3x5x5x5, input fp32 2x3x8x8x8, grid fp32 2x5x5x5x3, "
             "interpolation_mode=0, output_mask=[0,1]) -> none, fp32 2x5x5x5x3"),
@@ -166,7 +170,7 @@ std::vector<CostCase> cases() {
   };
 }
 
-TEST(Pooling, Costs) { check_family(pooling_costs(), cases()); }
+TEST(Pooling, Costs) { check_family(pooling_costs(), pooling_cases()); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

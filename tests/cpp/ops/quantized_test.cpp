@@ -6,7 +6,7 @@ namespace roofprof::ops::testing {
 namespace {
 
 // 4 rows, 16 features to 8; weight 8 x 16 in bytes, a float bias.
-Call linear(const char* op, DType input, DType output, bool bias = true) {
+Call quantized_linear(const char* op, DType input, DType output, bool bias = true) {
   std::vector<TensorDesc> packed = {tensor(int8, {8, 16})};
   if (bias) packed.push_back(tensor(fp32, {8}));
   return Call(op).in("X", input, {4, 16}).list("W_prepack", packed).out(output, {4, 8});
@@ -57,7 +57,7 @@ CostCase recurrent(const char* op, std::int64_t gates, std::int64_t states, std:
 
 // 12 indices into 100 rows of 16, in 4 bags where there are any: 192 elements. A row has 16 or 8 bytes, and its scale
 // and offset in 8 or 4.
-CostCase lookup(const char* op, std::int64_t each, std::int64_t row) {
+CostCase quantized_lookup(const char* op, std::int64_t each, std::int64_t row) {
   return {Call(op, "(weight [uint8 100x16], indices int64 12) -> fp32 12x16"),
           {.flops = each * 192, .read = 12 * row + 96, .write = 768}};
 }
@@ -69,9 +69,9 @@ CostCase bags(const char* op, std::int64_t row, bool weights) {
           {.flops = (weights ? 4 : 3) * 192, .read = 12 * row + 96 + 32 + (weights ? 48 : 0), .write = 256}};
 }
 
-const std::vector<CostCase> kCases = {
-    lookup("quantized::embedding_byte", 2, 24),
-    lookup("quantized::embedding_4bit", 2, 12),
+const std::vector<CostCase> kQuantizedCases = {
+    quantized_lookup("quantized::embedding_byte", 2, 24),
+    quantized_lookup("quantized::embedding_4bit", 2, 12),
     bags("quantized::embedding_bag_byte", 24, false),
     bags("quantized::embedding_bag_byte", 24, true),
     bags("quantized::embedding_bag_4bit", 12, false),
@@ -79,11 +79,11 @@ const std::vector<CostCase> kCases = {
     {Call("quantized::embedding_byte(weight [uint8 5x16], indices int64 12) -> fp32 12x16"),
      {.flops = 384, .read = 5 * 24 + 96, .write = 768}},
 
-    {linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
-    {linear("quantized::linear", uint8, uint8, false), {.macs = 512, .int_ops = 1024 + 32}},
-    {linear("quantized::linear_relu", uint8, uint8), of_linear(3, 1, 1)},
-    {linear("quantized::linear_leaky_relu", uint8, uint8), of_linear(4, 1, 1)},
-    {linear("quantized::linear_tanh", uint8, uint8), of_linear(3, 1, 1)},
+    {quantized_linear("quantized::linear", uint8, uint8), of_linear(2, 1, 1)},
+    {quantized_linear("quantized::linear", uint8, uint8, false), {.macs = 512, .int_ops = 1024 + 32}},
+    {quantized_linear("quantized::linear_relu", uint8, uint8), of_linear(3, 1, 1)},
+    {quantized_linear("quantized::linear_leaky_relu", uint8, uint8), of_linear(4, 1, 1)},
+    {quantized_linear("quantized::linear_tanh", uint8, uint8), of_linear(3, 1, 1)},
     // Weights of two bytes each.
     {half("quantized::linear_dynamic_fp16"), {.macs = 512, .flops = 1024 + 32, .read = 256 + 256 + 32, .write = 128}},
     {half("quantized::linear_relu_dynamic_fp16"),
@@ -126,7 +126,7 @@ const std::vector<CostCase> kCases = {
     fake("aten::_fused_moving_avg_obs_fq_helper", 8),
 };
 
-TEST(Quantized, Costs) { check_family(quantized_costs(), kCases); }
+TEST(Quantized, Costs) { check_family(quantized_costs(), kQuantizedCases); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

@@ -61,7 +61,7 @@ CostCase cudnn(int mode, std::int64_t gates, std::int64_t each) {
            .write = 320 + 64 + 1000}};
 }
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kRecurrentCases = {
     // Two layers in two directions, without biases: the second layer takes 16 features.
     {Call("aten::lstm.input(input fp32 5x2x4, hx [fp32 4x2x8; fp32 4x2x8], params [fp32 32x4; fp32 32x8; fp32 32x4; "
           "fp32 32x8; fp32 32x16; fp32 32x8; fp32 32x16; fp32 32x8]) -> fp32 5x2x16, fp32 4x2x8, fp32 4x2x8"),
@@ -118,7 +118,7 @@ const std::vector<CostCase> kCases = {
      {.flops = 16 * 16}},
 };
 
-TEST(Recurrent, CostsAreAsWrittenOut) { check_family(recurrent_costs(), kCases); }
+TEST(Recurrent, CostsAreAsWrittenOut) { check_family(recurrent_costs(), kRecurrentCases); }
 
 }  // namespace
 }  // namespace roofprof::ops

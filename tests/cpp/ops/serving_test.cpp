@@ -56,7 +56,7 @@ CostCase ragged(const char* op, const char* mask) {
 }
 
 // 4 tokens of width 8 in bf16 are 64 bytes, a weight 16.
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kServingCases = {
     {Call("_C::rms_norm(result bf16 4x8, input bf16 4x8, weight bf16 8)"), {.flops = 128, .read = 80, .write = 64}},
     {Call("sgl_kernel::rmsnorm(output bf16 4x8, input bf16 4x8, weight bf16 8)"),
      {.flops = 128, .read = 80, .write = 64}},
@@ -162,7 +162,7 @@ const std::vector<CostCase> kCases = {
     {Call("_moe_C::moe_sum(input bf16 4x2x8, output bf16 4x8)"), {.flops = 64, .read = 128, .write = 64}},
 };
 
-TEST(Serving, Costs) { check_family(serving_costs(), kCases); }
+TEST(Serving, Costs) { check_family(serving_costs(), kServingCases); }
 
 TEST(Serving, SaysWhatIsALowerLimit) {
   const auto is_limit = [](const OpCall& call) { return cost_of(call)->lower_limit; };

@@ -47,7 +47,7 @@ Call structured(const char* op, const char* weight, const char* places) {
   return Call(op).in(weight, fp16, {8, 16}).in(places, int16, {8, 2});
 }
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kSparseCases = {
     {sampled(1, 1), {.macs = 33, .flops = 66 + 11, .read = kCsr + 72 + 96, .write = kCsr}},
     {sampled(0.5, 2), {.macs = 33, .flops = 66 + 33, .read = kCsr + 72 + 96, .write = kCsr}},
     {coo("aten::hspmm", "mat1").with("(mat2 fp32 8x5) -> fp32 6x5 sparse 20/32"),
@@ -102,10 +102,10 @@ const std::vector<CostCase> kCases = {
      {.int_ops = 18, .read = 144}},
 };
 
-TEST(Sparse, Costs) { check_family(sparse_costs(), kCases); }
+TEST(Sparse, Costs) { check_family(sparse_costs(), kSparseCases); }
 
 // Lines of other families on sparse operands.
-const std::vector<CostCase> kElsewhere = {
+const std::vector<CostCase> kSparseElsewhere = {
     {coo("aten::mm").with("(mat2 fp32 8x5) -> fp32 6x5"), {.macs = 55, .flops = 110, .read = kCoo + 160, .write = 120}},
     {csr("aten::mv").with("(vec fp32 8) -> fp32 6"), {.macs = 11, .flops = 22, .read = kCsr + 32, .write = 24}},
     // Each value meets one row of a batch of 3 x 2.
@@ -127,7 +127,7 @@ const std::vector<CostCase> kElsewhere = {
     {coo("aten::clone").with("-> fp32 6x8 sparse 11/176"), {.read = kCoo, .write = kCoo}},
 };
 
-TEST(Sparse, CountedByStoredValues) { expect_costs(kElsewhere); }
+TEST(Sparse, CountedByStoredValues) { expect_costs(kSparseElsewhere); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

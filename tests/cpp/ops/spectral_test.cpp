@@ -5,7 +5,7 @@
 namespace roofprof::ops::testing {
 namespace {
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kSpectralCases = {
     // 8 points: 5 x 8 x 3.
     {Call("aten::_fft_c2c(self fp32 8 complex, dim=[0], normalization=0) -> fp32 8 complex"), {.flops = 120}},
     // 3 transforms of 4 x 8 points: 5 x 32 x 5 each; and both components of 96 results scaled.
@@ -18,7 +18,7 @@ const std::vector<CostCase> kCases = {
     {Call("aten::_fft_c2r(self fp32 2x5 complex, dim=[1], normalization=1) -> fp32 2x8"), {.flops = 120 + 16}},
 };
 
-TEST(Spectral, CostsAreAsWrittenOut) { check_family(spectral_costs(), kCases); }
+TEST(Spectral, CostsAreAsWrittenOut) { check_family(spectral_costs(), kSpectralCases); }
 
 }  // namespace
 }  // namespace roofprof::ops::testing

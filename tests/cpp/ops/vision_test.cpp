@@ -20,7 +20,7 @@ CostCase roi_align(int sampling_ratio, std::int64_t samples) {
           {.flops = 2352 * (8 * samples + 1), .read = 25'600 + 60, .write = 2352 * 4}};
 }
 
-const std::vector<CostCase> kCases = {
+const std::vector<CostCase> kVisionCases = {
     // 10 boxes: 45 pairs, 4 levels of sorting.
     nms(10, 13 * 45 + 10 * (3 + 4)),
     nms(1, 3),
@@ -56,7 +56,7 @@ const std::vector<CostCase> kCases = {
      {.macs = 2 * 150 * 18, .flops = 4 * 150 * 18 + 34 * 900 + 150}},
 };
 
-TEST(Vision, CostsAreAsWrittenOut) { check_family(vision_costs(), kCases); }
+TEST(Vision, CostsAreAsWrittenOut) { check_family(vision_costs(), kVisionCases); }
 
 }  // namespace
 }  // namespace roofprof::ops
