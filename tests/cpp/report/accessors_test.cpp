@@ -97,12 +97,12 @@ TEST(Copies, ShareWhatIsDerivedAndThreadsMayReadThem) {
   for (auto& thread : threads) thread.join();
   for (const auto& text : texts) EXPECT_EQ(text, expected);
   EXPECT_EQ(&copy.rows(), &report.rows());
-  EXPECT_EQ(&copy.analysis().findings(), &report.analysis().findings());
+  EXPECT_EQ(&analysis_of(copy).findings(), &analysis_of(report).findings());
 }
 
 TEST(Parents, AreOneLevelAbove) {
   const Report report = testing::sample_resnet50();
-  const auto& folded = report.analysis().folded_rows();
+  const auto& folded = analysis_of(report).folded_rows();
   ASSERT_LT(folded.size(), report.rows().size());
   for (std::size_t i = 0; i < folded.size(); ++i) {
     const auto& [row, at] = std::tie(folded[i].mean, folded[i].parent);
