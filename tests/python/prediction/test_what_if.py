@@ -70,12 +70,12 @@ def test_a_larger_batch_helps_small_calls_and_not_large_ones():
     assert abs(large.total.saved[f"batch {2**17}"]) < 0.03 * large.total.time
 
 
-def test_the_next_lower_precision_is_asked():
+def test_the_next_lower_precision_is_requested():
     for dtype, lower in ((torch.float64, "fp32"), (torch.float32, "fp16"), (torch.bfloat16, "fp8")):
         assert lower in counted(mlp, 64, 64, dtype=dtype).what_if("H100 SXM").questions
 
 
-def test_what_cannot_be_asked_is_said():
+def test_what_cannot_be_requested_is_reported():
     half = counted(mlp, 64, 64, dtype=torch.float16)
     assert set(half.what_if("A100").unanswered) == {"fp8"}  # Ampere has none
     by_hand = counted(mlp, 64, 64).what_if(roofs({"fp32": 1e12}, {"DRAM": (1e11, 0)}))
