@@ -36,7 +36,7 @@ void expect_shapes(const RooflineRow& row, const std::vector<torch::Tensor>& inp
   EXPECT_EQ(row.output_bytes, bytes_of(outputs)) << row.path;
 }
 
-struct Net : Module {
+struct ReportedCalls : Module {
   Conv2d conv = register_module("conv", Conv2d(3, 4, 3));
   BatchNorm2d norm = register_module("norm", BatchNorm2d(4));
   Linear fc = register_module("fc", Linear(6, 5));
@@ -56,7 +56,7 @@ struct Net : Module {
 };
 
 TEST(Shapes, AreThoseOfTheLastCall) {
-  const auto model = std::make_shared<Net>();
+  const auto model = std::make_shared<ReportedCalls>();
   const auto x = torch::rand({2, 3, 8, 8});
   for (const bool closure : {false, true}) {
     RooflineProfiler prof(model, quick());
