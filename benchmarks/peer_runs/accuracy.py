@@ -22,15 +22,15 @@ def facts_of(model_name: str) -> dict[str, Any]:
     return reasons.facts(recorded.record(*subjects.build(model_name)))
 
 
-def figures_of(tool: Tool, door: str, model_name: str) -> dict[str, int]:
+def figures_of(tool: Tool, variant: str, model_name: str) -> dict[str, int]:
     """Return the tool's figures of the model, or those that a failing tool left on it; run in a new process."""
     torch.set_num_threads(1)
     model, args, kwargs = subjects.build(model_name)
     with torch.no_grad():
         try:
-            return tool.ask(door, model, args, kwargs)
+            return tool.ask(variant, model, args, kwargs)
         except Exception as error:
-            left = tool.rescue(model, isolated.first_line(error)) if door == "original" and tool.rescue else {}
+            left = tool.rescue(model, isolated.first_line(error)) if variant == "original" and tool.rescue else {}
             if not left:
                 raise
             return left
@@ -55,14 +55,14 @@ class Comparison:
 
     def words(self) -> str:
         """Return the sentence below the table."""
-        said = [refused(self.original_error)] if self.original_error not in {"", NOT_INSTALLED} else []
-        said += [NOT_INSTALLED] if self.original_error == NOT_INSTALLED else []
-        said += dict.fromkeys(one.words for one in self.verdicts.values() if one.words != "equal")
-        return "; ".join(said) or "equal"
+        differences = [refused(self.original_error)] if self.original_error not in {"", NOT_INSTALLED} else []
+        differences += [NOT_INSTALLED] if self.original_error == NOT_INSTALLED else []
+        differences += dict.fromkeys(one.words for one in self.verdicts.values() if one.words != "equal")
+        return "; ".join(differences) or "equal"
 
 
 def compare(tool: Tool, model_name: str, facts: dict[str, Any], limits: isolated.Limits) -> Comparison:
-    """Both doors, each in a process, and the verdict on every figure."""
+    """Both variants, each in a process, and the verdict on every figure."""
     original = isolated.Outcome(error=NOT_INSTALLED)
     if tool.version:
         original = isolated.run(figures_of, tool, "original", model_name, limits=limits)

@@ -177,7 +177,7 @@ def right_figure(tool: Tool, form: Form, params: int) -> int:
     return 2 * form.macs if counts_twice else form.macs
 
 
-def figure_of(tool: Tool, door: str, name: str) -> dict[str, int]:
+def figure_of(tool: Tool, variant: str, name: str) -> dict[str, int]:
     """Return the tool's first figure, and the right one; run in a new process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -186,9 +186,9 @@ def figure_of(tool: Tool, door: str, name: str) -> dict[str, int]:
     params = sum(p.numel() for p in model.parameters())
     with torch.no_grad():
         try:
-            figures = tool.ask(door, model, args, kwargs)
+            figures = tool.ask(variant, model, args, kwargs)
         except Exception as error:
-            figures = tool.rescue(model, isolated.first_line(error)) if door == "original" and tool.rescue else {}
+            figures = tool.rescue(model, isolated.first_line(error)) if variant == "original" and tool.rescue else {}
             if not figures:
                 raise
     return {"figure": figures[tool.figures[0]], "right": right_figure(tool, form, params)}
@@ -218,7 +218,7 @@ class Answer:
 
 @dataclass
 class Inputs:
-    """The answers of each tool and door, in the order of :data:`FORMS`."""
+    """The answers of each tool and variant, in the order of :data:`FORMS`."""
 
     answers: dict[tuple[str, str], list[Answer]] = dataclasses.field(default_factory=dict)
 
@@ -227,9 +227,9 @@ class Inputs:
         """Our wrong cells."""
         return [
             f"{tool}, {form.name}: ours is {answer.words()}"
-            for (tool, door), answers in self.answers.items()
+            for (tool, variant), answers in self.answers.items()
             for form, answer in zip(FORMS, answers, strict=True)
-            if door == "ours" and (answer.is_wrong or answer.error)
+            if variant == "ours" and (answer.is_wrong or answer.error)
         ]
 
 
@@ -237,23 +237,23 @@ def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], Non
     """Every form with every tool, each in a process."""
     result = Inputs()
     for tool in (*tools, COUNT):
-        for door in ("original", "ours") if tool is not COUNT else ("ours",):
-            say(f"inputs: {tool.name}, {door}")
-            result.answers[tool.name, door] = [_answer(tool, door, form, limits) for form in FORMS]
+        for variant in ("original", "ours") if tool is not COUNT else ("ours",):
+            say(f"inputs: {tool.name}, {variant}")
+            result.answers[tool.name, variant] = [_answer(tool, variant, form, limits) for form in FORMS]
     return result
 
 
-def _answer(tool: Tool, door: str, form: Form, limits: isolated.Limits) -> Answer:
-    if door == "original" and not tool.version:
+def _answer(tool: Tool, variant: str, form: Form, limits: isolated.Limits) -> Answer:
+    if variant == "original" and not tool.version:
         return Answer(None, 0, NOT_INSTALLED)
-    outcome = isolated.run(figure_of, tool, door, form.name, limits=limits)
+    outcome = isolated.run(figure_of, tool, variant, form.name, limits=limits)
     return Answer(**outcome.value) if outcome.succeeded else Answer(None, 0, outcome.error)
 
 
 def input_table(inputs: Inputs, tools: Sequence[Tool]) -> list[str]:
     """Return the table of forms and these tools, the original and its replacement side by side."""
-    doors = [(tool.name, door) for tool in tools for door in ("original", "ours")]
-    doors = [door for door in doors if door in inputs.answers]
-    header = ["input", *(tool if door == "original" or tool == COUNT.name else "ours" for tool, door in doors)]
-    rows = [[form.name, *(inputs.answers[door][i].words() for door in doors)] for i, form in enumerate(FORMS)]
+    variants = [(tool.name, variant) for tool in tools for variant in ("original", "ours")]
+    variants = [variant for variant in variants if variant in inputs.answers]
+    header = ["input", *(tool if variant == "original" or tool == COUNT.name else "ours" for tool, variant in variants)]
+    rows = [[form.name, *(inputs.answers[variant][i].words() for variant in variants)] for i, form in enumerate(FORMS)]
     return table(header, rows)

@@ -45,53 +45,53 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
 }
 
 
-def ratios_of(tool: Tool, name: str, doors: Sequence[str], rounds: int) -> dict[str, list[float]]:
-    """Return each door's ratios of a whole counting call, one for each round; run in a new process with one thread.
+def ratios_of(tool: Tool, name: str, variants: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """Return each variant's ratios of a whole counting call, one for each round; run in a new process with one thread.
 
-    Each round has a plain forward and a call of each door, one after the other, so that what slows the machine slows
+    Each round has a plain forward and a call of each variant, one after the other, so that what slows the machine slows
     all of them. A tool gets a new model each time, and its changes of torch are undone.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    for door in doors:
-        tool.load(door)
+    for variant in variants:
+        tool.load(variant)
     functions = Namespaces()
-    ratios: dict[str, list[float]] = {door: [] for door in doors}
+    ratios: dict[str, list[float]] = {variant: [] for variant in variants}
     for number in range(rounds + 1):
         plain_model, x = MODELS[name]()
         with torch.no_grad():
             plain_model(x)
             plain = seconds(lambda model=plain_model, x=x: model(x))
-            for door in list(ratios):
+            for variant in list(ratios):
                 model, x = MODELS[name]()
                 model(x)
                 try:
-                    spent = seconds(lambda door=door, model=model, x=x: _asked(tool, door, model, x))
+                    spent = seconds(lambda variant=variant, model=model, x=x: _count(tool, variant, model, x))
                 except Exception:  # noqa: BLE001 (any of a tool's; the table of inputs says why)
-                    del ratios[door]
+                    del ratios[variant]
                     continue
                 finally:
                     functions.restore()
                 if number > 0:  # the first one sets up what there is to set up
-                    ratios[door].append(spent / plain)
+                    ratios[variant].append(spent / plain)
     return ratios
 
 
-def _asked(tool: Tool, door: str, model: nn.Module, x: Tensor) -> None:
+def _count(tool: Tool, variant: str, model: nn.Module, x: Tensor) -> None:
     # torchstat fails at its last line, after the work.
     with contextlib.suppress(AttributeError) if tool.rescue else contextlib.nullcontext():
-        tool.ask(door, model, (x,), {})
+        tool.ask(variant, model, (x,), {})
 
 
 @dataclass
 class Overhead:
-    """The ratios of the rounds by model, tool and door, or why they are missing."""
+    """The ratios of the rounds by model, tool and variant, or why they are missing."""
 
     ratios: dict[tuple[str, str, str], list[float] | str] = field(default_factory=dict)
 
-    def words(self, model: str, tool: str, door: str) -> str:
+    def words(self, model: str, tool: str, variant: str) -> str:
         """A cell: the median."""
-        found = self.ratios.get((model, tool, door), "-")
+        found = self.ratios.get((model, tool, variant), "-")
         return found if isinstance(found, str) else f"{statistics.median(found):.2f}"
 
 
@@ -100,13 +100,13 @@ def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], Non
     result = Overhead()
     for tool in (*tools, COUNT):
         say(f"overhead: {tool.name}")
-        doors = ["original"] if tool is not COUNT and tool.version else []
+        variants = ["original"] if tool is not COUNT and tool.version else []
         for name in MODELS:
-            keys = [(name, tool.name, door) for door in (*doors, "ours")]
-            outcome = isolated.run(ratios_of, tool, name, [*doors, "ours"], rounds, limits=limits)
+            keys = [(name, tool.name, variant) for variant in (*variants, "ours")]
+            outcome = isolated.run(ratios_of, tool, name, [*variants, "ours"], rounds, limits=limits)
             for key in keys:
                 result.ratios[key] = (outcome.value or {}).get(key[2], "refused")
-            if not doors and tool is not COUNT:
+            if not variants and tool is not COUNT:
                 result.ratios[name, tool.name, "original"] = NOT_INSTALLED
     return result
 
@@ -115,7 +115,7 @@ def overhead_table(overhead: Overhead, tools: Sequence[Tool]) -> list[str]:
     """Tools x models."""
     header = ["a call of", *(word for name in MODELS for word in (f"{name}: original", "ours"))]
     rows = [
-        [tool.name, *(overhead.words(name, tool.name, door) for name in MODELS for door in ("original", "ours"))]
+        [tool.name, *(overhead.words(name, tool.name, variant) for name in MODELS for variant in ("original", "ours"))]
         for tool in (*tools, COUNT)
     ]
     return table(header, rows, right=range(1, 1 + 2 * len(MODELS)))

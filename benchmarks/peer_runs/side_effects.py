@@ -115,11 +115,11 @@ def _values(model: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
-def left_by(tool: Tool, door: str, process: str) -> list[str]:
+def left_by(tool: Tool, variant: str, process: str) -> list[str]:
     """Return the changes that are left behind; run in a new process."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    tool.load(door)  # what loading it changes is not what a call leaves
+    tool.load(variant)  # what loading it changes is not what a call leaves
     model = Probe(raises=process == PROCESSES[1]).train()
     model.norm.eval()
     args = (torch.randn(1, 3, 16, 16),)
@@ -133,7 +133,7 @@ def left_by(tool: Tool, door: str, process: str) -> list[str]:
     before, functions, printed = _state(model), Namespaces(), isolated.printed_bytes()
     error: BaseException | None = None
     try:
-        tool.ask(door, model, args, {})
+        tool.ask(variant, model, args, {})
     except Exception as raised:  # noqa: BLE001 (any of a tool's)
         error = raised
     printed = isolated.printed_bytes() - printed
@@ -176,7 +176,7 @@ def _of_error(error: BaseException | None, process: str, tool: Tool, model: nn.M
 
 @dataclass
 class SideEffects:
-    """The changes that were left by tool, door and process; a string says why they are not known."""
+    """The changes that were left by tool, variant and process; a string says why they are not known."""
 
     found: dict[tuple[str, str, str], list[str] | str] = field(default_factory=dict)
 
@@ -184,15 +184,15 @@ class SideEffects:
     def faults(self) -> list[str]:
         """Return the changes that roofprof left. `roofprof.count` makes one call, whose own effects stay."""
         found = []
-        for (tool, door, when), left in self.found.items():
+        for (tool, variant, when), left in self.found.items():
             lasting = [one for one in left if tool != COUNT.name or one != ONE_CALL] if isinstance(left, list) else left
-            if door == "ours" and lasting:
+            if variant == "ours" and lasting:
                 found.append(f"{tool}, {when}: ours leaves {lasting}")
         return found
 
-    def words(self, tool: str, door: str, process: str) -> str:
+    def words(self, tool: str, variant: str, process: str) -> str:
         """A cell."""
-        left = self.found.get((tool, door, process), "-")
+        left = self.found.get((tool, variant, process), "-")
         return left if isinstance(left, str) and left else "; ".join(left) or "none"
 
 
@@ -201,13 +201,13 @@ def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], Non
     result = SideEffects()
     for tool in (*tools, COUNT):
         say(f"side effects: {tool.name}")
-        for door in ("original", "ours") if tool is not COUNT else ("ours",):
+        for variant in ("original", "ours") if tool is not COUNT else ("ours",):
             for process in PROCESSES:
-                key = tool.name, door, process
-                if door == "original" and not tool.version:
+                key = tool.name, variant, process
+                if variant == "original" and not tool.version:
                     result.found[key] = NOT_INSTALLED
                     continue
-                outcome = isolated.run(left_by, tool, door, process, limits=limits)
+                outcome = isolated.run(left_by, tool, variant, process, limits=limits)
                 result.found[key] = outcome.value if outcome.succeeded else outcome.error
     return result
 
@@ -215,7 +215,10 @@ def run(tools: Sequence[Tool], limits: isolated.Limits, say: Callable[[str], Non
 def effects_table(effects: SideEffects, tools: Sequence[Tool]) -> list[str]:
     """Tools x what is left."""
     rows = [
-        [tool.name, *(effects.words(tool.name, door, when) for when in PROCESSES for door in ("original", "ours"))]
+        [
+            tool.name,
+            *(effects.words(tool.name, variant, when) for when in PROCESSES for variant in ("original", "ours")),
+        ]
         for tool in (*tools, COUNT)
     ]
     return table(["tool", PROCESSES[0], "ours", PROCESSES[1], "ours"], rows)

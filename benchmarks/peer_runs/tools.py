@@ -51,13 +51,13 @@ class Tool:
         except importlib.metadata.PackageNotFoundError:
             return ""
 
-    def load(self, door: str) -> ModuleType:
+    def load(self, variant: str) -> ModuleType:
         """The module of the "original" or of "ours"."""
-        return importlib.import_module(self.original if door == "original" else self.ours)
+        return importlib.import_module(self.original if variant == "original" else self.ours)
 
-    def ask(self, door: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
+    def ask(self, variant: str, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Figures:
         """The figures of the "original" or of "ours"."""
-        return {name: int(value) for name, value in self.count(self.load(door), model, args, kwargs).items()}
+        return {name: int(value) for name, value in self.count(self.load(variant), model, args, kwargs).items()}
 
 
 def _given(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -147,9 +147,9 @@ def numbers_of(cards: set[str]) -> dict[tuple[Place, ...], Prior]:
     found: dict[tuple[Place, ...], Prior] = {(("gpu", "attention", name),): prior for name, prior in SHARED.items()}
     for kernels, known in KERNELS.items():
         found |= {(("gpu", "attention", kernels, name),): prior for name, prior in OF_KERNELS.items()}
-        told = [card for card in known if card in cards]
-        for card in told:
-            architectures = [one for other in known if other == card or other not in told for one in LAUNCHES[other]]
+        listed = [card for card in known if card in cards]
+        for card in listed:
+            architectures = [one for other in known if other == card or other not in listed for one in LAUNCHES[other]]
             found[tuple(("achieved", one, "attention_launch") for one in architectures)] = LAUNCH
     return found
 

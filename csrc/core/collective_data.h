@@ -60,7 +60,7 @@ struct PassCollectives {
   std::vector<CollectiveCall> calls;  // whose ends are known
   std::int64_t left_out = 0;          // left out for lack of room
   std::int64_t unfinished = 0;        // still under way when the pass ended, or failed
-  std::int64_t untold = 0;            // whose backend does not tell when they end
+  std::int64_t without_end = 0;       // whose backend does not tell when they end
   std::vector<RanIn> ran;             // where they overlap collectives
   bool all_ran = true;                // false: some were left out for lack of room
   Intervals computed;                 // ops that compute, where they overlap collectives

@@ -174,19 +174,19 @@ inline constexpr auto counters =
 
 // The keys that say where a profile's figures come from: texts, empty where it is of another kind, and structs that are
 // left out there. `Profile` is const where they are written. clang 14 needs the guides.
-template <class Told>
+template <class Holder>
 struct TextKey {
-  Told& told;  // an optional struct of one text
+  Holder& holder;  // an optional struct of one text
   std::string text() const {
-    if (!told) return "";
-    const auto& [text] = *told;
+    if (!holder) return "";
+    const auto& [text] = *holder;
     return text;
   }
-  void set(std::string text) const { told = typename Told::value_type{std::move(text)}; }
-  bool operator==(const TextKey& other) const { return told == other.told; }
+  void set(std::string text) const { holder = typename Holder::value_type{std::move(text)}; }
+  bool operator==(const TextKey& other) const { return holder == other.holder; }
 };
-template <class Told>
-TextKey(Told&) -> TextKey<Told>;
+template <class Holder>
+TextKey(Holder&) -> TextKey<Holder>;
 
 // Throws std::invalid_argument where it is of another kind than OneRun already.
 inline void set_kind(Origin& origin, std::variant<OneRun, Predicted, MergedRanks> kind) {

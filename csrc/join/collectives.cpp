@@ -279,7 +279,7 @@ std::vector<Note> notes_on_collectives(const CollectiveData& data, const PassCol
   say(timed.unfinished, "they had not ended when the run did, or failed");
   const bool all_timed =
       std::ranges::all_of(data.collectives, [](const auto& collective) { return collective.timed_calls > 0; });
-  if (!all_timed) say(timed.untold, "their backend does not tell when they end");
+  if (!all_timed) say(timed.without_end, "their backend does not tell when they end");
   return notes;
 }
 

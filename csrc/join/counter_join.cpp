@@ -239,7 +239,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kWaiting = {"nccl",      "nvshmem",          "c10d",
                                                       "multimem_", "_shot_all_reduce", "cross_device_reduce"};
 
-constexpr std::string_view kInstead = R"(: count by module (counters="modules"), or not at all (counters="off"))";
+constexpr std::string_view kAlternatives = R"(: count by module (counters="modules"), or not at all (counters="off"))";
 
 }  // namespace
 
@@ -254,13 +254,13 @@ std::string why_not_kernel_by_kernel(const DeviceTrace& trace) {
     const std::string& name = trace.names.at(record.name);
     if (must_not_be_serialised(name)) {
       return "counters kernel by kernel were left out, as " + name +
-             " waits for other devices and would hang when it is run alone" + std::string(kInstead);
+             " waits for other devices and would hang when it is run alone" + std::string(kAlternatives);
     }
   }
   if (std::ranges::any_of(trace.records, [](const KernelRecord& record) { return record.graph_node != 0; })) {
     return "counters kernel by kernel were left out, as CUDA graphs launch many kernels at once, and how CUPTI counts "
            "these is not documented" +
-           std::string(kInstead);
+           std::string(kAlternatives);
   }
   return "";
 }

@@ -277,7 +277,7 @@ void Collectives::find(Trace& trace, const HostTree& tree) {
     return found;
   };
   // Each op's messages by source, the most reliable first: c10d's records, their backends' ranges, kernels.
-  std::map<std::size_t, std::array<std::vector<std::int32_t>, 3>> told;
+  std::map<std::size_t, std::array<std::vector<std::int32_t>, 3>> by_source;
   for (std::size_t i = 0; i < trace.host.size(); ++i) {
     const auto& event = trace.host[i];
     auto message = event.message;
@@ -292,11 +292,11 @@ void Collectives::find(Trace& trace, const HostTree& tree) {
     }
     const auto op = outermost(i);
     if (op == kNone) continue;
-    auto& of_op = told[at(op)];
+    auto& of_op = by_source[at(op)];
     if (message != kNone && !operator_of(trace.messages[at(message)].name).empty()) of_op[source].push_back(message);
   }
   std::map<std::tuple<std::int32_t, std::uint32_t, Message>, std::int32_t> calls;
-  for (const auto& [index, sources] : told) {
+  for (const auto& [index, sources] : by_source) {
     auto& event = trace.host[index];
     const auto source = std::ranges::find_if(sources, [](const auto& messages) { return !messages.empty(); });
     const bool is_record = trace.names[event.name] == kRecord;

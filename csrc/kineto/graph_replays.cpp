@@ -523,13 +523,13 @@ class Replays {
       if (captures().empty()) text += "; a trace of the graph's capture tells them (--capture FILE)";
       add_note(notes_, "graph-replays", std::move(text));
     }
-    constexpr std::size_t kSaid = 3;
-    for (std::size_t i = 0; i < std::min(refusals_.size(), kSaid); ++i) {
+    constexpr std::size_t kMostRefusals = 3;
+    for (std::size_t i = 0; i < std::min(refusals_.size(), kMostRefusals); ++i) {
       add_note(notes_, "graph-replays", "a capture was not taken: " + refusals_[i]);
     }
-    if (refusals_.size() > kSaid) {
+    if (refusals_.size() > kMostRefusals) {
       add_note(notes_, "graph-replays",
-               counted(std::ssize(refusals_) - static_cast<std::int64_t>(kSaid), "other replay") +
+               counted(std::ssize(refusals_) - static_cast<std::int64_t>(kMostRefusals), "other replay") +
                    " did not fit the captures either");
     }
   }

@@ -126,7 +126,7 @@ std::vector<RecordedArgument> arguments_of(const RecordedCall& call) {
 namespace {
 
 // The number of ops before and after the list's that are searched.
-constexpr std::ptrdiff_t kNeighbours = 64;
+constexpr std::ptrdiff_t kNearbyOps = 64;
 
 bool is_floating_type(std::string_view type) {
   return type == "float" || type == "double" || type == "c10::BFloat16" || type == "c10::Half";
@@ -167,7 +167,7 @@ void find_list_types(Trace& trace) {
       const auto index = static_cast<std::size_t>(calls[static_cast<std::size_t>(i)]);
       auto& call = trace.calls[index];
       if (lists[index].empty() || !call.list_type.empty()) continue;
-      for (std::ptrdiff_t far = 1; far <= kNeighbours && call.list_type.empty(); ++far) {
+      for (std::ptrdiff_t far = 1; far <= kNearbyOps && call.list_type.empty(); ++far) {
         for (const auto other : {i - far, i + far}) {
           if (other < 0 || other >= std::ssize(calls) || !call.list_type.empty()) continue;
           call.list_type = type_in(calls[static_cast<std::size_t>(other)], lists[index]);

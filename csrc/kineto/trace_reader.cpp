@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kLongestValue = std::size_t{64} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // The number of first bytes that show the kind of any other file: a tar archive's come last.
-constexpr std::size_t kToldByBytes = 264;
+constexpr std::size_t kBytesOfKind = 264;
 constexpr std::size_t kMostDevices = 1024;
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 constexpr std::string_view kRecomputeFrame = "recompute_fn";
@@ -130,10 +130,10 @@ std::pair<Memory, Memory> memories_of(std::string_view name) {
   const auto words = name.substr(0, open);
   const auto kind = words.find("to");
   const auto end = [&](std::string_view word, std::size_t letter) {
-    const auto told = memory_of(word);
+    const auto reported = memory_of(word);
     const bool on_device =
         letter < words.size() && std::string_view("DAP").find(words[letter]) != std::string_view::npos;
-    return told == Memory::unknown && kind != words.npos && on_device ? Memory::device : told;
+    return reported == Memory::unknown && kind != words.npos && on_device ? Memory::device : reported;
   };
   return {end(inside.substr(0, arrow), kind - 1), end(inside.substr(arrow + kArrow.size()), kind + 2)};
 }
@@ -284,7 +284,7 @@ std::size_t TraceReader::consume(std::string_view text) {
         if (text.starts_with(kByteOrderMark)) at = kByteOrderMark.size();
         if (!skip("")) return at;
         if (text[at] != '{' && text[at] != '[') {
-          if (text.size() - at < kToldByBytes) return at;
+          if (text.size() - at < kBytesOfKind) return at;
           refuse_other(text.substr(at));
         }
         is_list_ = text[at] == '[';

@@ -21,11 +21,11 @@ void refuse_locked_callbacks() {
   constexpr std::chrono::seconds kAtMost{5};
   const auto process = forks_so_far();
   if (process == free_in) return;
-  const auto asked = std::make_shared<std::promise<void>>();
-  const auto answer = asked->get_future();
-  std::thread([asked] {
+  const auto promise = std::make_shared<std::promise<void>>();
+  const auto answer = promise->get_future();
+  std::thread([promise] {
     at::hasGlobalCallbacks();
-    asked->set_value();
+    promise->set_value();
   }).detach();
   if (answer.wait_for(kAtMost) == std::future_status::timeout) {
     throw RuntimeError(

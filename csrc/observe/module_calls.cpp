@@ -16,7 +16,7 @@ const std::vector<Frame> kNone;  // are open
 // the model do not announce themselves, the answer is: perhaps.
 InModel in_model(const Session& session) {
   if (!session.seen.model_tells.is_set()) return InModel::perhaps;
-  return is_told_around(session.setup.model) ? InModel::yes : InModel::no;
+  return is_announced_around(session.setup.model) ? InModel::yes : InModel::no;
 }
 
 bool open(Session& session, ThreadState& state, const PlacedCall& call, FrameKind kind, const void* module) {
@@ -49,7 +49,7 @@ bool enter(const void* module, FrameKind kind, CallMark mark = {}) {
   // A normalisation calls no modules: an error between its beginning and its operator was caught by its caller.
   if (!state.frames.empty() && state.frames.back().kind == FrameKind::norm) state.close(state.frames.back().token);
   if (!state.is_observed()) return enter_first(module, state, kind);
-  if (state.frames.back().token == module && !is_told_around(module, mark)) {
+  if (state.frames.back().token == module && !is_announced_around(module, mark)) {
     if (module == state.session->setup.model) state.session->seen.model_tells.set();
     return false;
   }

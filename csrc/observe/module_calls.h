@@ -52,7 +52,7 @@ class ModuleCall {
  public:
   explicit ModuleCall(const void* module) : entered_(call_begins(module) ? module : nullptr) { announce_call(module); }
   ~ModuleCall() {
-    told_ends();
+    announced_call_ends();
     if (entered_ != nullptr) leave_module(entered_);
   }
   ModuleCall(const ModuleCall&) = delete;

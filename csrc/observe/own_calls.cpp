@@ -94,17 +94,17 @@ void end_call(const std::shared_ptr<const OwnCallData>& call) {
 }
 
 // Deeper calls than these are not kept.
-struct ToldCalls {
-  struct Told {
+struct AnnouncedCalls {
+  struct Announced {
     const void* module;
     CallMark mark;
   };
-  std::array<Told, 48> calls;
+  std::array<Announced, 48> calls;
   std::size_t depth;
 
   auto kept() const { return std::span(calls).first(std::min(depth, calls.size())); }
 };
-constinit thread_local ToldCalls told{};
+constinit thread_local AnnouncedCalls announced{};
 
 }  // namespace
 
@@ -242,24 +242,24 @@ void ThreadStart::started(pthread_t thread) {
 }
 
 void announce_call(const void* module, CallMark mark) noexcept {
-  if (told.depth < told.calls.size()) told.calls[told.depth] = {module, mark};
-  ++told.depth;
+  if (announced.depth < announced.calls.size()) announced.calls[announced.depth] = {module, mark};
+  ++announced.depth;
 }
 
-void told_ends() noexcept {
-  if (told.depth > 0) --told.depth;
+void announced_call_ends() noexcept {
+  if (announced.depth > 0) --announced.depth;
 }
 
-bool is_told_around(const void* module) noexcept {
-  return std::ranges::any_of(told.kept(), [&](const auto& call) { return call.module == module; });
+bool is_announced_around(const void* module) noexcept {
+  return std::ranges::any_of(announced.kept(), [&](const auto& call) { return call.module == module; });
 }
 
-bool is_told_around(const void* module, CallMark mark) noexcept {
+bool is_announced_around(const void* module, CallMark mark) noexcept {
   // One place has one name in a program, but for functions that several sources have a copy of.
   const auto same_place = [&](CallMark other) {
     return other.file != nullptr && other.line == mark.line && std::strcmp(other.file, mark.file) == 0;
   };
-  return mark.file != nullptr && std::ranges::any_of(told.kept(), [&](const auto& call) {
+  return mark.file != nullptr && std::ranges::any_of(announced.kept(), [&](const auto& call) {
            return call.module == module && same_place(call.mark);
          });
 }

@@ -123,9 +123,9 @@ struct CallMark {
 };
 
 void announce_call(const void* module, CallMark mark = {}) noexcept;
-void told_ends() noexcept;
-bool is_told_around(const void* module) noexcept;
+void announced_call_ends() noexcept;
+bool is_announced_around(const void* module) noexcept;
 // Returns whether that very mark announced a call of the module that is still under way: the module calls itself.
-bool is_told_around(const void* module, CallMark mark) noexcept;
+bool is_announced_around(const void* module, CallMark mark) noexcept;
 
 }  // namespace roofprof::observe

@@ -22,7 +22,7 @@ Scope::Scope(const torch::nn::Module* module, SourcePlace place) : token_(nullpt
   observe::announce_call(module, mark);
 }
 Scope::~Scope() {
-  if (is_call_) observe::told_ends();
+  if (is_call_) observe::announced_call_ends();
   if (token_ != nullptr) observe::close_region(token_);
 }
 

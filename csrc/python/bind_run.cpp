@@ -54,10 +54,10 @@ Mode mode_named(std::string_view name) {
   return static_cast<Mode>(found - kModeNames.begin());
 }
 
-std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, const std::string& scope, std::string device,
+std::unique_ptr<PythonRun> make_run(std::shared_ptr<ModuleHooks> hooks, const std::string& mode, std::string device,
                                     std::string untimed, const std::string& counters, bool keep_events, bool holds_data,
                                     std::optional<DeviceAndWhy> otherwise, bool all_threads) {
-  run::RunSetting setting{.mode = mode_named(scope),
+  run::RunSetting setting{.mode = mode_named(mode),
                           .device = std::move(device),
                           .untimed = std::move(untimed),
                           .counters = counters_named(counters),
@@ -274,7 +274,7 @@ void bind_run(py::module_& module) {
   module.def("work_of", &work_of, py::arg("call"));
   py::class_<PythonRun>(module, "Run",
                         "One run, block or count: the run loop, what it observed so far, and the report of it.")
-      .def(py::init(&make_run), py::arg("session"), py::arg("scope"), py::arg("device"), py::arg("untimed"),
+      .def(py::init(&make_run), py::arg("session"), py::arg("mode"), py::arg("device"), py::arg("untimed"),
            py::arg("counters"), py::arg("keep_events") = false, py::arg("holds_data") = true,
            py::arg("otherwise") = py::none(), py::arg("all_threads") = false)
       .def(

@@ -6,7 +6,7 @@
 
 #include "backward_runs.h"
 #include "bindings.h"
-#include "doors.h"
+#include "call_wrappers.h"
 #include "fingerprint.h"
 #include "hooks.h"
 #include "module_hooks.h"
@@ -77,7 +77,7 @@ void bind_session(py::module_& module) {
           [](ModuleHooks& hooks, ModuleId place, const AnyDict& facts) { hooks.update(place, read_module(facts)); },
           py::arg("place"), py::arg("facts"))
       .def("tell_reads", &ModuleHooks::tell_reads)
-      .def_readonly("came_by_door", &ModuleHooks::came_by_door)
+      .def_readonly("came_by_call_wrapper", &ModuleHooks::came_by_call_wrapper)
       .def_readwrite("record_shapes", &ModuleHooks::record_shapes)
       .def_property_readonly("active", [](const ModuleHooks& hooks) { return hooks.session()->active(); })
       .def("enter_method",
@@ -125,27 +125,27 @@ void bind_session(py::module_& module) {
            [](ModuleHooks& hooks, const py::object& closure) { hooks.session()->frames.leave(closure.ptr()); });
 
   using Places = py::typing::List<py::typing::Tuple<py::type, py::str, py::bool_>>;
-  py::class_<Doors>(
-      module, "Doors",
+  py::class_<CallWrappers>(
+      module, "CallWrappers",
       "Callables in the place of functions of classes, which report calls of modules that torch does not announce.")
       .def(py::init([](const Places& places) {
-             std::vector<DoorPlace> read;
+             std::vector<WrapperPlace> read;
              for (const auto& place : places) {
                const auto [type, name, is_forward] = place.cast<std::tuple<py::object, py::str, bool>>();
                read.push_back({type, name, is_forward});
              }
-             return std::make_unique<Doors>(std::move(read));
+             return std::make_unique<CallWrappers>(std::move(read));
            }),
            py::arg("places"))
-      .def("open", &Doors::open, py::arg("session"))
-      .def("close", &Doors::close)
-      .def("hold", &Doors::hold)
-      .def("release", &Doors::release);
+      .def("open", &CallWrappers::open, py::arg("session"))
+      .def("close", &CallWrappers::close)
+      .def("hold", &CallWrappers::hold)
+      .def("release", &CallWrappers::release);
   py::class_<ShortCalls>(module, "ShortCalls")
-      .def(py::init<std::vector<py::object>, std::set<std::uintptr_t>>(), py::arg("types"), py::arg("asked"))
+      .def(py::init<std::vector<py::object>, std::set<std::uintptr_t>>(), py::arg("types"), py::arg("observed"))
       .def("open", &ShortCalls::open, py::arg("session"), py::arg("before"), py::arg("after"))
       .def("close", &ShortCalls::close);
-  module.def("set_caller_at_doors", &set_caller_at_doors, py::arg("caller"));
+  module.def("set_wrapper_caller", &set_wrapper_caller, py::arg("caller"));
 
   py::class_<OuterCalls, std::shared_ptr<OuterCalls>>(
       module, "OuterCalls", "Hooks that ask whether a module call matters, unless it is inside of a call that does.")

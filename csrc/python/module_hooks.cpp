@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "doors.h"
+#include "call_wrappers.h"
 #include "fingerprint.h"
 #include "hooks.h"
 #include "observe/numpy_exchange.h"

@@ -69,7 +69,7 @@ class ModuleHooks {
   static pybind11::object enter_hook(const pybind11::object& owner);
   static pybind11::object leave_hook(const pybind11::object& owner);
 
-  bool came_by_door = false;  // a call of a module that torch's hooks did not report
+  bool came_by_call_wrapper = false;  // a call of a module that torch's hooks did not report
   // Tensor sizes are recorded on each call while this is on.
   bool record_shapes = false;
   const std::shared_ptr<observe::Session>& session() const { return session_; }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "doors.h"
+#include "call_wrappers.h"
 #include "module_hooks.h"
 
 namespace py = pybind11;
@@ -101,7 +101,7 @@ PyObject* forward_of(PyTypeObject* type, const TorchsCall& torchs) {
   }
   if (!std::ranges::all_of(names().own_hooks, [&](PyObject* name) { return is(name, nullptr); })) return nullptr;
   PyObject* const forward = _PyType_Lookup(type, names().forward);
-  return forward != nullptr && (PyFunction_Check(forward) || is_door(forward)) ? forward : nullptr;
+  return forward != nullptr && (PyFunction_Check(forward) || is_call_wrapper(forward)) ? forward : nullptr;
 }
 
 // Returns the same from memory, where the class has not changed.
@@ -156,7 +156,7 @@ struct Forward {
 
 // Returns the function; nothing where it is not certain, or torch does more than call it and the session's hooks.
 Forward short_forward(PyObject* module, State& in) {
-  if (in.open.size() != 1 || in.open.front()->is_asked(module)) return {};
+  if (in.open.size() != 1 || in.open.front()->is_observed(module)) return {};
   if (is_watched() || torch::jit::tracer::isTracing()) return {};
   const auto& torchs = in.torchs;
   if (!torchs.call.is_as_it_was() || !torchs.call_impl.is_as_it_was()) return {};

@@ -21,30 +21,30 @@ class ModuleHooks;
 // calls that.
 class ShortCalls {
  public:
-  // `asked`: the ids of modules whose calls must do more than the session's hooks.
-  ShortCalls(std::vector<pybind11::object> types, std::set<std::uintptr_t> asked)
-      : types_(std::move(types)), asked_(std::move(asked)) {}
+  // `observed`: the ids of modules whose calls must do more than the session's hooks.
+  ShortCalls(std::vector<pybind11::object> types, std::set<std::uintptr_t> observed)
+      : types_(std::move(types)), observed_(std::move(observed)) {}
   ~ShortCalls();
   ShortCalls(const ShortCalls&) = delete;
   ShortCalls& operator=(const ShortCalls&) = delete;
 
-  // `owner` is a ModuleHooks. torch has its hooks, and others that do nothing for modules that are not `asked`, under
-  // these numbers. May be called again: others may have set slots meanwhile.
+  // `owner` is a ModuleHooks. torch has its hooks, and others that do nothing for modules that are not `observed`,
+  // under these numbers. May be called again: others may have set slots meanwhile.
   void open(const pybind11::object& owner, const pybind11::typing::List<pybind11::int_>& before,
             const pybind11::object& after);
   void close();
 
   const pybind11::list& before() const { return before_; }
   const pybind11::object& after() const { return after_; }
-  bool is_asked(PyObject* module) const {
-    return !asked_.empty() && asked_.contains(reinterpret_cast<std::uintptr_t>(module));
+  bool is_observed(PyObject* module) const {
+    return !observed_.empty() && observed_.contains(reinterpret_cast<std::uintptr_t>(module));
   }
   ModuleHooks& hooks() const { return *hooks_; }
   const pybind11::object& owner() const { return owner_; }
 
  private:
   std::vector<pybind11::object> types_;
-  std::set<std::uintptr_t> asked_;
+  std::set<std::uintptr_t> observed_;
   pybind11::object owner_;
   pybind11::list before_;
   pybind11::object after_;

@@ -107,13 +107,13 @@ std::string gain_words(const Finding& finding, const Report& report) {
                      is_idle ? "time from the device's first launch to its last" : "total");
 }
 
-std::vector<std::string> said_in(const Document& document, std::size_t most) {
+std::vector<std::string> contents_of(const Document& document, std::size_t most) {
   std::vector<std::string> lines;
   for (const auto& block : document.blocks) {
     const auto* paragraph = std::get_if<Paragraph>(&block);
     if (paragraph == nullptr || paragraph->if_shortened) continue;
     const std::string& label = paragraph->label;
-    lines.push_back((label.empty() ? "" : label + ": ") + paragraph->said());
+    lines.push_back((label.empty() ? "" : label + ": ") + paragraph->content());
   }
   if (lines.size() > most) {
     const auto more = lines.size() - most + 1;
@@ -224,9 +224,9 @@ std::vector<std::string> lines_in(const Room& room, const Report& report, const 
 }  // namespace
 
 std::string Report::brief() const {
-  std::vector<std::string> heading = said_in(part_of_report(*this, "heading", {}), kHeadingLines);
+  std::vector<std::string> heading = contents_of(part_of_report(*this, "heading", {}), kHeadingLines);
   heading.push_back(total_words(*this));
-  const auto coverage = said_in(part_of_report(*this, "coverage", {}), kCoverageLines);
+  const auto coverage = contents_of(part_of_report(*this, "coverage", {}), kCoverageLines);
   const auto text_with = [&](const Room& room, std::size_t width) {
     std::string text;
     for (const auto& line : lines_in(room, *this, heading, coverage)) text += cut(ascii(printable(line)), width) + '\n';

@@ -173,8 +173,8 @@ std::size_t label_width(const Document& document) {
 }
 
 // Returns "label     text text text", wrapped at `width`, later lines indented below the text.
-std::string wrapped(std::string_view label, std::string_view said, std::size_t labels, std::size_t width) {
-  const std::string whole = printable(said);
+std::string wrapped(std::string_view label, std::string_view content, std::size_t labels, std::size_t width) {
+  const std::string whole = printable(content);
   std::string_view text = whole;
   std::string result;
   std::string line = padded(printable(label), labels, true);
@@ -237,7 +237,8 @@ class TextRenderer {
     if (paragraph.if_shortened && !shortened_) return;
     separate(paragraph.apart);
     const std::size_t lines = paragraph.most_lines > 0 ? paragraph.most_lines : kUnlimited;
-    const auto shown = shortened(paragraph.label, paragraph.said(), paragraph.ending, labels_, of_paragraphs_, lines);
+    const auto shown =
+        shortened(paragraph.label, paragraph.content(), paragraph.ending, labels_, of_paragraphs_, lines);
     shortened_ = shortened_ || !shown.whole || !paragraph.ending.empty();
     text_ += shown.text;
   }
@@ -336,9 +337,9 @@ struct MarkdownRenderer {
 
   void show(const Paragraph& paragraph) {
     if (paragraph.if_shortened) return;  // nothing is shortened here
-    const std::string said = paragraph.said() + paragraph.ending;
-    add(paragraph.label.empty() ? markdown_line(said)
-                                : "**" + markdown_text(paragraph.label) + "**: " + markdown_text(said));
+    const std::string content = paragraph.content() + paragraph.ending;
+    add(paragraph.label.empty() ? markdown_line(content)
+                                : "**" + markdown_text(paragraph.label) + "**: " + markdown_text(content));
   }
 
   void show(const Table& table) {
@@ -361,7 +362,7 @@ struct MarkdownRenderer {
 
 }  // namespace
 
-std::string Paragraph::said() const { return items.empty() ? text : joined(items, "; "); }
+std::string Paragraph::content() const { return items.empty() ? text : joined(items, "; "); }
 
 std::string render_text(const Document& document, std::size_t width) {
   TextRenderer renderer(width, label_width(document));

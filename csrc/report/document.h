@@ -78,7 +78,7 @@ struct Paragraph {
   std::string ending = {};
   bool if_shortened = false;  // it stands only where paragraphs before it were shortened, or have an ending
 
-  std::string said() const;  // the text, or the items
+  std::string content() const;  // the text, or the items
 };
 
 using Block = std::variant<Heading, Paragraph, Table>;

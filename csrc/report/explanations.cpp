@@ -96,8 +96,8 @@ std::string sibling_legend(const Report& report, const TableOptions& options) {
 
 // Returns what the columns of the fused bound say, where one of them was asked for; why they are empty, where they are.
 std::vector<std::string> fused_legend(const Report& report, const TableOptions& options) {
-  const auto asked = [&](const std::string& name) { return lower_case(name).find("fused") != std::string::npos; };
-  if (std::ranges::none_of(options.columns, asked) && !asked(options.sort)) return {};
+  const auto names_fused = [&](const std::string& name) { return lower_case(name).find("fused") != std::string::npos; };
+  if (std::ranges::none_of(options.columns, names_fused) && !names_fused(options.sort)) return {};
   const auto& data = data_of(report);
   if (data.counts.crossings_known) {
     return {"fused bytes: what crosses the row's boundary, were all of its ops one",

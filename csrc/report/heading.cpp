@@ -72,7 +72,7 @@ std::string slow_rank_words(const Report& report) {
 // Something was done outside of a block's steps.
 bool goes_on_outside_steps(const Runs& runs) { return runs.after_steps && runs.after_steps->work != Work{}; }
 
-std::string scope_words(const Profile& data) {
+std::string mode_words(const Profile& data) {
   const bool in_block = data.run.mode == Mode::block;
   const std::string steps = counted(data.run.runs.steps, "step", "steps");
   if (data.origin.imported) {
@@ -237,7 +237,7 @@ std::string prediction_words(const Report& report) {
 std::string run_words(const Report& report) {
   const Profile& data = data_of(report);
   const Runs& runs = data.run.runs;
-  std::string text = scope_words(data);
+  std::string text = mode_words(data);
   if (data.origin.merged() != nullptr) return text + " on " + rank_words(report);
   const auto wall = report.total().wall_ns;
   if (!wall && data.origin.part) {

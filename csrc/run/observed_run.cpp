@@ -31,7 +31,7 @@ ObservedRun::ObservedRun(std::shared_ptr<observe::Session> session, RunSetting s
 }
 
 void ObservedRun::start_block() {
-  neighbours_.emplace(BackgroundLoad::Ranks::are_our_own);
+  other_load_.emplace(BackgroundLoad::Ranks::are_our_own);
   session_->setup.measures_memory = !setting_.timed();
   if (!setting_.all_threads) session_->setup.leaves_out_others = true;
   session_->setup.tracks_reuse = true;
@@ -51,7 +51,7 @@ void ObservedRun::stop_block(bool raised) {
   settle();
   if (!setting_.timed()) return;
   result_.timed = {*result_.counting};
-  result_.others_share = neighbours_->share();
+  result_.others_share = other_load_->share();
 }
 
 void ObservedRun::count(RunTarget& target) {

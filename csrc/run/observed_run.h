@@ -83,7 +83,7 @@ class ObservedRun {
   std::optional<Location> otherwise_;
   DevicePasses device_;
   RunResult result_;
-  std::optional<BackgroundLoad> neighbours_;  // of a block
+  std::optional<BackgroundLoad> other_load_;  // of a block
   std::optional<observe::OwnBlock> own_block_;
 };
 
@@ -133,7 +133,7 @@ class SessionTarget : public RunTarget {
 // The end of every run, block and count.
 
 // The report of what `run` observed, at least the counting call; takes the passes out of it. `observed` comes with what
-// the door alone knows: the model, its modules, the steps and the door's notes. `roofs`: none where nothing was timed.
+// the front end alone knows: the model, its modules, the steps and its notes. `roofs`: none where nothing was timed.
 // `depth`: of the report's tables.
 Report finish_report(ObservedRun& run, RunRecord observed, const MeasuredCeilings& roofs,
                      std::optional<std::int64_t> depth = {});

@@ -142,9 +142,9 @@ def _of_row(where: str, heads: list[str], cells: list[str]) -> _Entry:
     """Return the entry of a table's row, which defines what its first cell names."""
     names = re.findall(r"`(.+?)`", cells[0]) or cells[0].split(", ")
     readable = [_readable(cell, where.partition("#")[0]) for cell in cells[1:]]
-    said = dict(zip(heads[1:], readable, strict=False))
-    text = "; ".join(f"{head}: {cell}" if len(said) > 1 and head else cell for head, cell in said.items())
-    return _Entry(where, text, tuple(map(_plain, names)), tuple(names), said)
+    labelled = dict(zip(heads[1:], readable, strict=False))
+    text = "; ".join(f"{head}: {cell}" if len(labelled) > 1 and head else cell for head, cell in labelled.items())
+    return _Entry(where, text, tuple(map(_plain, names)), tuple(names), labelled)
 
 
 def _readable(text: str, stem: str) -> str:
@@ -212,9 +212,9 @@ class Explanation:
         head = (
             f"{self.name}: {'an' if self.kind == 'operator' else 'a'} {self.kind}{f' ({self.of})' if self.of else ''}"
         )
-        said = [("", self.definition), ("formula", self.formula), ("unit", self.unit), *self.further]
-        said += [("source", self.source), ("page", f"roofprof docs {self.page}" if self.page else "")]
-        return "\n".join([head, *(_wrapped(label, text) for label, text in said if text)])
+        labelled = [("", self.definition), ("formula", self.formula), ("unit", self.unit), *self.further]
+        labelled += [("source", self.source), ("page", f"roofprof docs {self.page}" if self.page else "")]
+        return "\n".join([head, *(_wrapped(label, text) for label, text in labelled if text)])
 
 
 class Explanations(tuple[Explanation, ...]):

@@ -114,11 +114,11 @@ void fake_fail(const char* function, int code, long long after) {
 
 long long fake_calls(const char* function) {
   const std::lock_guard lock(mutex);
-  const std::string_view asked(function);
-  if (!asked.ends_with('*')) return state.calls[function];
+  const std::string_view wanted(function);
+  if (!wanted.ends_with('*')) return state.calls[function];
   long long calls = 0;
   for (const auto& [name, count] : state.calls) {
-    calls += name.starts_with(asked.substr(0, asked.size() - 1)) ? count : 0;
+    calls += name.starts_with(wanted.substr(0, wanted.size() - 1)) ? count : 0;
   }
   return calls;
 }

@@ -49,14 +49,14 @@ thread_local std::map<CUpti_ExternalCorrelationKind, std::vector<std::uint64_t>>
 CUpti_SubscriberHandle handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&subscriber); }
 
 void tell_subscriber(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
-  Subscriber told;
+  Subscriber current;
   {
     const std::lock_guard lock(mutex);
     if (!subscriber || !subscriber->enabled.contains({domain, id})) return;
-    told = *subscriber;
+    current = *subscriber;
   }
   fake::enter("callback");
-  told.callback(told.data, domain, id, data);
+  current.callback(current.data, domain, id, data);
 }
 
 // What the clock of records says when the simulated machine's says now_ns.
@@ -149,7 +149,7 @@ std::size_t bytes_of(CUpti_ActivityKind kind) {
 
 // ---- buffers
 
-Buffer asked() {
+Buffer requested_buffer() {
   Buffer buffer{nullptr, 0};
   std::size_t most = 1;
   if (request != nullptr) request(&buffer.first, &buffer.second, &most);
@@ -178,7 +178,7 @@ std::size_t fill(Buffer buffer, const Records& records, std::size_t next) {
 void deliver(const Records& records) {
   for (std::size_t next = 0; next < records.size();) {
     std::unique_lock lock(mutex);
-    const Buffer buffer = asked();
+    const Buffer buffer = requested_buffer();
     lock.unlock();
     std::size_t written = 0;
     if (buffer.first != nullptr) {
@@ -320,8 +320,8 @@ CUptiResult skip(bool driver, CUpti_CallbackId call, std::uint8_t enable) {
 
 extern "C" {
 
-CUPTI(cuptiGetVersion, (std::uint32_t * version), { *version = static_cast<std::uint32_t>(fake_get("cupti_version")); })
-CUPTI(cuptiGetTimestamp, (std::uint64_t * timestamp), { *timestamp = by_clock_of_records(fake_now()); })
+CUPTI(cuptiGetVersion, (std::uint32_t* version), { *version = static_cast<std::uint32_t>(fake_get("cupti_version")); })
+CUPTI(cuptiGetTimestamp, (std::uint64_t* timestamp), { *timestamp = by_clock_of_records(fake_now()); })
 // As documented, it cannot be undone.
 CUPTI(cuptiActivityRegisterTimestampCallback, (CUpti_TimestampCallbackFunc callback), {
   if (callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;

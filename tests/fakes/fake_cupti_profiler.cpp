@@ -145,7 +145,7 @@ void on_event(const fake::Event& event) {
   }
 }
 
-bool is_ours(const CUpti_RangeProfiler_Object* asked) { return object && object.get() == asked; }
+bool is_ours(const CUpti_RangeProfiler_Object* other) { return object && object.get() == other; }
 bool is(Step step) { return object->step == step; }
 
 }  // namespace

@@ -21,9 +21,9 @@ Return set(unsigned number, Device* device) {
 
 template <class Value>
 Return set(const char* setting, Value* value) {
-  const long long told = fake_get(setting);
-  if (told < 0) return kNotSupported;
-  *value = static_cast<Value>(told);
+  const long long reply = fake_get(setting);
+  if (reply < 0) return kNotSupported;
+  *value = static_cast<Value>(reply);
   return 0;
 }
 

@@ -196,8 +196,8 @@ Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t a
       finding.modules.insert(finding.modules.end(), one.members.begin(), one.members.end());
   }
   largest.where.all = sum_of(held);
-  const Ruling said = largest.rule->holds(largest.where).value_or(largest.ruling);
-  for (const Evidence& evidence : said.evidence) finding.evidence.emplace(evidence.name, evidence.value);
+  const Ruling ruling = largest.rule->holds(largest.where).value_or(largest.ruling);
+  for (const Evidence& evidence : ruling.evidence) finding.evidence.emplace(evidence.name, evidence.value);
   std::string subject = rule.about.empty() ? listed(finding.ops, kNamed) : std::string(rule.about);
   if (rule.names_modules) subject += " in " + sentences::modules_text(finding, largest.members.size());
   if (largest.where.ops->op != kIdleDevice) {  // whose time is none of the total's
@@ -206,11 +206,11 @@ Finding describe(const FindingRule& rule, std::vector<Held> held, std::int64_t a
     finding.evidence.emplace("percent_of_time", 100 * taken_ns / all_ns);
     subject += " (" + percent(taken_ns / all_ns) + " of the time)";
   }
-  finding.text = subject + ": " + said.text;
-  finding.action = said.action;
-  if (!said.try_it.empty()) finding.try_it = said.try_it;
+  finding.text = subject + ": " + ruling.text;
+  finding.action = ruling.action;
+  if (!ruling.try_it.empty()) finding.try_it = ruling.try_it;
   // The gain is that of the finding's own rule, even where the largest is a short call among time outside ops.
-  const Ruling& gains = largest.rule == &rule ? said : std::ranges::find(held, &rule, &Held::rule)->ruling;
+  const Ruling& gains = largest.rule == &rule ? ruling : std::ranges::find(held, &rule, &Held::rule)->ruling;
   finding.reference = gains.reference;
   complete(finding, gains.gain, at_stake_ns, data, total);
   return finding;

@@ -193,13 +193,13 @@ std::optional<Finding> finding_on_idle_outside(const Profile& data, const Roofli
 
 bool TimeToCompile::add(const FindingCase& where) {
   // torch.compile may keep what the program asks for by name: each copy of such a loop reads what the one before wrote.
-  const bool is_asked_for = moves_as_asked(where);
+  const bool is_requested = moves_as_requested(where);
   if (where.is_outside_ops()) {
     outside_ns = saturating_add(outside_ns, where.time_ns());
     usual_ns = saturating_add(usual_ns, where.outside_ns());
-  } else if (!is_asked_for && where.ops->macs == 0 && where.ops->bytes > 0) {
+  } else if (!is_requested && where.ops->macs == 0 && where.ops->bytes > 0) {
     fused_ns = saturating_add(fused_ns, where.time_ns());
-  } else if (!is_asked_for && where.wants_channels_last()) {
+  } else if (!is_requested && where.wants_channels_last()) {
     layout_ns = saturating_add(layout_ns, where.wasted_ns());
   } else {
     return false;

@@ -214,7 +214,7 @@ Ruling of_copies(const FindingCase& where) {
 
 }  // namespace
 
-bool moves_as_asked(const FindingCase& where) {
+bool moves_as_requested(const FindingCase& where) {
   return moves_only(where) && (is_joined_in_a_loop(where) || is_copied(where));
 }
 

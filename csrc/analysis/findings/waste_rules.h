@@ -15,6 +15,6 @@ Rule copies;               // other copies in the same type
 Rule misaligned_channels;  // channels of a convolution on a CPU that just exceed whole vectors
 
 // Returns whether the calls only move bytes, as the program asks for by name: copies, or joins in a loop.
-bool moves_as_asked(const FindingCase& where);
+bool moves_as_requested(const FindingCase& where);
 
 }  // namespace roofprof

@@ -64,8 +64,8 @@ CopyKind copy_kind(unsigned kind) {
 }
 
 Memory end_of_copy(unsigned memory, bool on_device) {
-  const Memory told = memory_of(memory);
-  return told == Memory::unknown && on_device ? Memory::device : told;
+  const Memory reported = memory_of(memory);
+  return reported == Memory::unknown && on_device ? Memory::device : reported;
 }
 
 class Reader {

@@ -27,9 +27,9 @@ struct Library {
 // Prefers the copy that is loaded in the process: a second copy would not see what torch launches. For the same reason
 // it tries no built-in path.
 Library open_library() {
-  const char* asked = std::getenv("ROOFPROF_CUPTI_LIB");
-  if (asked != nullptr && *asked != '\0') {
-    if (void* handle = dlopen(asked, RTLD_NOW | RTLD_LOCAL)) return {handle, "ROOFPROF_CUPTI_LIB"};
+  const char* path = std::getenv("ROOFPROF_CUPTI_LIB");
+  if (path != nullptr && *path != '\0') {
+    if (void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)) return {handle, "ROOFPROF_CUPTI_LIB"};
     throw CollectorError(std::string("ROOFPROF_CUPTI_LIB cannot be loaded (") + dlerror() + ")",
                          std::string("unset it, or name a ") + kSoname);
   }

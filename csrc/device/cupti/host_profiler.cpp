@@ -5,34 +5,34 @@
 namespace roofprof::cupti {
 
 void HostObjectDeleter::operator()(CUpti_Profiler_Host_Object* object) const {
-  auto asked = params<CUpti_Profiler_Host_Deinitialize_Params>();
-  asked.pHostObject = object;
-  api->cuptiProfilerHostDeinitialize(&asked);
+  auto request = params<CUpti_Profiler_Host_Deinitialize_Params>();
+  request.pHostObject = object;
+  api->cuptiProfilerHostDeinitialize(&request);
 }
 
 std::vector<std::string> supported_chips(const Api& api) {
-  auto asked = params<CUpti_Profiler_Host_GetSupportedChips_Params>();
-  ROOFPROF_CUPTI(api, cuptiProfilerHostGetSupportedChips, &asked);
-  return {asked.ppChipNames, asked.ppChipNames + asked.numChips};
+  auto request = params<CUpti_Profiler_Host_GetSupportedChips_Params>();
+  ROOFPROF_CUPTI(api, cuptiProfilerHostGetSupportedChips, &request);
+  return {request.ppChipNames, request.ppChipNames + request.numChips};
 }
 
 HostProfiler::HostProfiler(const Api& api, std::string chip, std::vector<std::uint8_t> availability)
     : api_(api), chip_(std::move(chip)), availability_(std::move(availability)) {
   const HostObject object = make_object();
-  auto asked = params<CUpti_Profiler_Host_GetBaseMetrics_Params>();
-  asked.pHostObject = object.get();
-  asked.metricType = CUPTI_METRIC_TYPE_COUNTER;
-  ROOFPROF_CUPTI(api_, cuptiProfilerHostGetBaseMetrics, &asked);
-  base_metrics_.insert(asked.ppMetricNames, asked.ppMetricNames + asked.numMetrics);
+  auto request = params<CUpti_Profiler_Host_GetBaseMetrics_Params>();
+  request.pHostObject = object.get();
+  request.metricType = CUPTI_METRIC_TYPE_COUNTER;
+  ROOFPROF_CUPTI(api_, cuptiProfilerHostGetBaseMetrics, &request);
+  base_metrics_.insert(request.ppMetricNames, request.ppMetricNames + request.numMetrics);
 }
 
 HostObject HostProfiler::make_object() const {
-  auto asked = params<CUpti_Profiler_Host_Initialize_Params>();
-  asked.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
-  asked.pChipName = chip_.c_str();
-  asked.pCounterAvailabilityImage = availability_.empty() ? nullptr : availability_.data();
-  ROOFPROF_CUPTI(api_, cuptiProfilerHostInitialize, &asked);
-  return {asked.pHostObject, HostObjectDeleter{&api_}};
+  auto request = params<CUpti_Profiler_Host_Initialize_Params>();
+  request.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+  request.pChipName = chip_.c_str();
+  request.pCounterAvailabilityImage = availability_.empty() ? nullptr : availability_.data();
+  ROOFPROF_CUPTI(api_, cuptiProfilerHostInitialize, &request);
+  return {request.pHostObject, HostObjectDeleter{&api_}};
 }
 
 Configuration::Configuration(const HostProfiler& host, std::vector<std::string> metrics)
@@ -65,15 +65,15 @@ Configuration::Configuration(const HostProfiler& host, std::vector<std::string> 
 
 CUptiResult Configuration::evaluate(std::span<const std::uint8_t> counter_data, std::size_t range,
                                     std::span<double> values) const {
-  auto asked = params<CUpti_Profiler_Host_EvaluateToGpuValues_Params>();
-  asked.pHostObject = object_.get();
-  asked.pCounterDataImage = counter_data.data();
-  asked.counterDataImageSize = counter_data.size();
-  asked.rangeIndex = range;
-  asked.ppMetricNames = names_.data();
-  asked.numMetrics = names_.size();
-  asked.pMetricValues = values.data();
-  return api_.cuptiProfilerHostEvaluateToGpuValues(&asked);
+  auto request = params<CUpti_Profiler_Host_EvaluateToGpuValues_Params>();
+  request.pHostObject = object_.get();
+  request.pCounterDataImage = counter_data.data();
+  request.counterDataImageSize = counter_data.size();
+  request.rangeIndex = range;
+  request.ppMetricNames = names_.data();
+  request.numMetrics = names_.size();
+  request.pMetricValues = values.data();
+  return api_.cuptiProfilerHostEvaluateToGpuValues(&request);
 }
 
 }  // namespace roofprof::cupti

@@ -106,7 +106,7 @@ RangeCounting::RangeCounting(const CounterRequest& request, int device, const Bo
 RangeTable RangeCounting::count(const Configuration& configuration) {
   rounds_ = 0;
   RangeTable table = mode_ == RangeMode::modules ? count_modules(configuration) : count_kernels(configuration);
-  if (accepted_ < asked_ || rounds_ > 1) note_rounds();
+  if (accepted_ < requested_ || rounds_ > 1) note_rounds();
   return table;
 }
 
@@ -117,7 +117,7 @@ RangeSession RangeCounting::open(const Configuration& configuration) {
 
 // Notes the rooms that CUPTI accepted: later sessions begin with as many.
 void RangeCounting::took(const RangeSession& session) {
-  asked_ = std::max(asked_, rooms_.wanted);
+  requested_ = std::max(requested_, rooms_.wanted);
   accepted_ = session.rooms();
   if (accepted_ < rooms_.wanted) rooms_ = {accepted_, accepted_};
   ++rounds_;
@@ -179,7 +179,7 @@ RangeCounting::Ranges RangeCounting::read(RangeSession& session, std::size_t met
 
 void RangeCounting::note_rounds() {
   std::string text = "CUPTI took " + std::to_string(accepted_) + " ranges at a time";
-  if (accepted_ < asked_) text += " of " + std::to_string(asked_) + " that were asked for";
+  if (accepted_ < requested_) text += " of " + std::to_string(requested_) + " that were asked for";
   if (rounds_ > 1) text += "; a set of counters took " + std::to_string(rounds_) + " runs";
   add_note(trace_.notes, "counters-in-rounds", std::move(text));
 }

@@ -62,8 +62,8 @@ class RangeCounting {
   CounterTrace& trace_;
   RangeMode mode_ = RangeMode::kernels;
   RangeRooms rooms_;
-  std::size_t asked_ = 0;     // ranges
-  std::size_t accepted_ = 0;  // of these, by CUPTI
+  std::size_t requested_ = 0;  // ranges
+  std::size_t accepted_ = 0;   // of these, by CUPTI
   std::size_t rounds_ = 0;
 };
 

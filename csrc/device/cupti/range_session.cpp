@@ -45,46 +45,46 @@ std::size_t fewer(std::size_t rooms, std::size_t needed) { return rooms > needed
 }  // namespace
 
 ProfilerLibrary::ProfilerLibrary(const Api& api) : api_(api) {
-  auto asked = params<CUpti_Profiler_Initialize_Params>();
-  ROOFPROF_CUPTI(api_, cuptiProfilerInitialize, &asked);
+  auto request = params<CUpti_Profiler_Initialize_Params>();
+  ROOFPROF_CUPTI(api_, cuptiProfilerInitialize, &request);
 }
 
 ProfilerLibrary::~ProfilerLibrary() {
-  auto asked = params<CUpti_Profiler_DeInitialize_Params>();
-  api_.cuptiProfilerDeInitialize(&asked);
+  auto request = params<CUpti_Profiler_DeInitialize_Params>();
+  api_.cuptiProfilerDeInitialize(&request);
 }
 
 void check_supported(const Api& api, CUdevice device) {
-  auto asked = params<CUpti_Profiler_DeviceSupported_Params>();
-  asked.cuDevice = device;
-  asked.api = CUPTI_PROFILER_RANGE_PROFILING;
-  ROOFPROF_CUPTI(api, cuptiProfilerDeviceSupported, &asked);
-  if (asked.isSupported == CUPTI_PROFILER_CONFIGURATION_SUPPORTED) return;
-  throw CollectorError("CUPTI cannot read this GPU's counters; the reason is " + reason_of(asked),
+  auto request = params<CUpti_Profiler_DeviceSupported_Params>();
+  request.cuDevice = device;
+  request.api = CUPTI_PROFILER_RANGE_PROFILING;
+  ROOFPROF_CUPTI(api, cuptiProfilerDeviceSupported, &request);
+  if (request.isSupported == CUPTI_PROFILER_CONFIGURATION_SUPPORTED) return;
+  throw CollectorError("CUPTI cannot read this GPU's counters; the reason is " + reason_of(request),
                        "kernel times work without them: counters=\"off\"");
 }
 
 std::string chip_name(const Api& api, std::size_t device_index) {
-  auto asked = params<CUpti_Device_GetChipName_Params>();
-  asked.deviceIndex = device_index;
-  ROOFPROF_CUPTI(api, cuptiDeviceGetChipName, &asked);
-  return asked.pChipName;
+  auto request = params<CUpti_Device_GetChipName_Params>();
+  request.deviceIndex = device_index;
+  ROOFPROF_CUPTI(api, cuptiDeviceGetChipName, &request);
+  return request.pChipName;
 }
 
 std::vector<std::uint8_t> counter_availability(const Api& api, CUcontext context) {
-  auto asked = params<CUpti_Profiler_GetCounterAvailability_Params>();
-  asked.ctx = context;
-  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &asked);
-  std::vector<std::uint8_t> image(asked.counterAvailabilityImageSize);
-  asked.pCounterAvailabilityImage = image.data();
-  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &asked);
+  auto request = params<CUpti_Profiler_GetCounterAvailability_Params>();
+  request.ctx = context;
+  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &request);
+  std::vector<std::uint8_t> image(request.counterAvailabilityImageSize);
+  request.pCounterAvailabilityImage = image.data();
+  ROOFPROF_CUPTI(api, cuptiProfilerGetCounterAvailability, &request);
   return image;
 }
 
 void RangeObjectDeleter::operator()(CUpti_RangeProfiler_Object* object) const {
-  auto asked = params<CUpti_RangeProfiler_Disable_Params>();
-  asked.pRangeProfilerObject = object;
-  api->cuptiRangeProfilerDisable(&asked);
+  auto request = params<CUpti_RangeProfiler_Disable_Params>();
+  request.pRangeProfilerObject = object;
+  api->cuptiRangeProfilerDisable(&request);
 }
 
 RangeSession::RangeSession(const Configuration& configuration, CUcontext context, RangeMode mode, RangeRooms rooms)
@@ -104,17 +104,17 @@ RangeSession::RangeSession(const Configuration& configuration, CUcontext context
 // A fresh object each time: what one is worth that refused something is not documented.
 void RangeSession::open(CUcontext context) {
   object_.reset();
-  auto asked = params<CUpti_RangeProfiler_Enable_Params>();
-  asked.ctx = context;
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerEnable, &asked);
-  object_ = RangeObject(asked.pRangeProfilerObject, {&api_});
+  auto request = params<CUpti_RangeProfiler_Enable_Params>();
+  request.ctx = context;
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerEnable, &request);
+  object_ = RangeObject(request.pRangeProfilerObject, {&api_});
 }
 
 RangeSession::~RangeSession() {
   if (!started_) return;
-  auto asked = params<CUpti_RangeProfiler_Stop_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  api_.cuptiRangeProfilerStop(&asked);
+  auto request = params<CUpti_RangeProfiler_Stop_Params>();
+  request.pRangeProfilerObject = object_.get();
+  api_.cuptiRangeProfilerStop(&request);
 }
 
 void RangeSession::make_room() {
@@ -139,72 +139,72 @@ void RangeSession::make_room() {
 
 void RangeSession::configure(RangeMode mode) {
   const bool kernels = mode != RangeMode::modules;
-  auto asked = params<CUpti_RangeProfiler_SetConfig_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  asked.configSize = configuration_.image().size();
-  asked.pConfig = configuration_.image().data();
-  asked.counterDataImageSize = counter_data_.size();
-  asked.pCounterDataImage = counter_data_.data();
-  asked.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
-  asked.replayMode = kernels ? CUPTI_KernelReplay : CUPTI_UserReplay;
-  asked.maxRangesPerPass = rooms_;
-  asked.numNestingLevels = 1;
-  asked.minNestingLevel = 1;
-  asked.targetNestingLevel = mode == RangeMode::kernels ? 0 : 1;  // kernels by themselves are in no pushed range
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerSetConfig, &asked);
+  auto request = params<CUpti_RangeProfiler_SetConfig_Params>();
+  request.pRangeProfilerObject = object_.get();
+  request.configSize = configuration_.image().size();
+  request.pConfig = configuration_.image().data();
+  request.counterDataImageSize = counter_data_.size();
+  request.pCounterDataImage = counter_data_.data();
+  request.range = kernels ? CUPTI_AutoRange : CUPTI_UserRange;
+  request.replayMode = kernels ? CUPTI_KernelReplay : CUPTI_UserReplay;
+  request.maxRangesPerPass = rooms_;
+  request.numNestingLevels = 1;
+  request.minNestingLevel = 1;
+  request.targetNestingLevel = mode == RangeMode::kernels ? 0 : 1;  // kernels by themselves are in no pushed range
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerSetConfig, &request);
 }
 
 void RangeSession::start() {
-  auto asked = params<CUpti_RangeProfiler_Start_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStart, &asked);
+  auto request = params<CUpti_RangeProfiler_Start_Params>();
+  request.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStart, &request);
   started_ = true;
 }
 
 bool RangeSession::stop() {
-  auto asked = params<CUpti_RangeProfiler_Stop_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStop, &asked);
+  auto request = params<CUpti_RangeProfiler_Stop_Params>();
+  request.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerStop, &request);
   started_ = false;
-  return asked.isAllPassSubmitted != 0;
+  return request.isAllPassSubmitted != 0;
 }
 
 CUptiResult RangeSession::push(const char* name) noexcept {
-  auto asked = params<CUpti_RangeProfiler_PushRange_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  asked.pRangeName = name;
-  return api_.cuptiRangeProfilerPushRange(&asked);
+  auto request = params<CUpti_RangeProfiler_PushRange_Params>();
+  request.pRangeProfilerObject = object_.get();
+  request.pRangeName = name;
+  return api_.cuptiRangeProfilerPushRange(&request);
 }
 
 CUptiResult RangeSession::pop() noexcept {
-  auto asked = params<CUpti_RangeProfiler_PopRange_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  return api_.cuptiRangeProfilerPopRange(&asked);
+  auto request = params<CUpti_RangeProfiler_PopRange_Params>();
+  request.pRangeProfilerObject = object_.get();
+  return api_.cuptiRangeProfilerPopRange(&request);
 }
 
 std::size_t RangeSession::decode() {
-  auto asked = params<CUpti_RangeProfiler_DecodeData_Params>();
-  asked.pRangeProfilerObject = object_.get();
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerDecodeData, &asked);
-  return asked.numOfRangeDropped;
+  auto request = params<CUpti_RangeProfiler_DecodeData_Params>();
+  request.pRangeProfilerObject = object_.get();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerDecodeData, &request);
+  return request.numOfRangeDropped;
 }
 
 std::size_t RangeSession::range_count() const {
-  auto asked = params<CUpti_RangeProfiler_GetCounterDataInfo_Params>();
-  asked.pCounterDataImage = counter_data_.data();
-  asked.counterDataImageSize = counter_data_.size();
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerGetCounterDataInfo, &asked);
-  return asked.numTotalRanges;
+  auto request = params<CUpti_RangeProfiler_GetCounterDataInfo_Params>();
+  request.pCounterDataImage = counter_data_.data();
+  request.counterDataImageSize = counter_data_.size();
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerGetCounterDataInfo, &request);
+  return request.numTotalRanges;
 }
 
 std::string RangeSession::range_name(std::size_t range) const {
-  auto asked = params<CUpti_RangeProfiler_CounterData_GetRangeInfo_Params>();
-  asked.pCounterDataImage = counter_data_.data();
-  asked.counterDataImageSize = counter_data_.size();
-  asked.rangeIndex = range;
-  asked.rangeDelimiter = "/";
-  ROOFPROF_CUPTI(api_, cuptiRangeProfilerCounterDataGetRangeInfo, &asked);
-  return asked.rangeName != nullptr ? asked.rangeName : "";
+  auto request = params<CUpti_RangeProfiler_CounterData_GetRangeInfo_Params>();
+  request.pCounterDataImage = counter_data_.data();
+  request.counterDataImageSize = counter_data_.size();
+  request.rangeIndex = range;
+  request.rangeDelimiter = "/";
+  ROOFPROF_CUPTI(api_, cuptiRangeProfilerCounterDataGetRangeInfo, &request);
+  return request.rangeName != nullptr ? request.rangeName : "";
 }
 
 CUptiResult RangeSession::evaluate(std::size_t range, std::span<double> values) const {

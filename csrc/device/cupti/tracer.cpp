@@ -296,11 +296,11 @@ DeviceTrace Tracer::stop() {
   ActivityInbox& inbox = ActivityInbox::instance();
   DeviceTrace trace;
   trace.start_ns = start_ns_;
-  const bool asked = wait_at_the_end(trace);
+  const bool requested = wait_at_the_end(trace);
   const bool clock_held = clock_.holds(api_);
   flush(trace);
   Received received = inbox.close();
-  if (asked && !received.last_came && inbox.give_up_buffers()) {
+  if (requested && !received.last_came && inbox.give_up_buffers()) {
     add_note(trace.notes, "other-profiler",
              "another profiler (torch.profiler, for one) began within this trace and took its records: kernels from "
              "then on are missing");
@@ -329,11 +329,11 @@ DeviceTrace Tracer::stop() {
 // records. Returns whether the record can be expected.
 bool Tracer::wait_at_the_end(DeviceTrace& trace) {
   shared().ids.clear_this_thread();
-  bool asked = false;
+  bool requested = false;
   try {
     if (recorded_ == Recorded::all) {
       enable(kCalls);
-      asked = api_.cuptiActivityPushExternalCorrelationId(kOurIds, kLastLaunch) == CUPTI_SUCCESS;
+      requested = api_.cuptiActivityPushExternalCorrelationId(kOurIds, kLastLaunch) == CUPTI_SUCCESS;
     }
   } catch (const CuptiError&) {  // it is not known then
   }
@@ -345,8 +345,8 @@ bool Tracer::wait_at_the_end(DeviceTrace& trace) {
     waited = false;
   }
   std::uint64_t last = 0;
-  if (asked) api_.cuptiActivityPopExternalCorrelationId(kOurIds, &last);
-  return asked && waited;
+  if (requested) api_.cuptiActivityPopExternalCorrelationId(kOurIds, &last);
+  return requested && waited;
 }
 
 void Tracer::flush(DeviceTrace& trace) {

@@ -115,12 +115,12 @@ std::string version_text(std::int64_t cuda) {
 }
 
 Driver open_driver() {
-  const char* asked = std::getenv("ROOFPROF_CUDA_LIB");
-  const bool is_asked = asked != nullptr && *asked != '\0';
+  const char* path = std::getenv("ROOFPROF_CUDA_LIB");
+  const bool is_given = path != nullptr && *path != '\0';
   // Never closed: the driver does not expect to be.
-  void* library = dlopen(is_asked ? asked : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(is_given ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    if (!is_asked) throw CollectorError("there is no NVIDIA driver here (no libcuda.so.1)", kNoDriverAdvice);
+    if (!is_given) throw CollectorError("there is no NVIDIA driver here (no libcuda.so.1)", kNoDriverAdvice);
     throw CollectorError(std::string("ROOFPROF_CUDA_LIB cannot be loaded (") + dlerror() + ")",
                          "unset it, or name the driver's libcuda.so.1");
   }

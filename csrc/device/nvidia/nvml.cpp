@@ -105,13 +105,13 @@ namespace {
 
 // Returns the value that a function writes through its last argument; empty if the function is missing or fails.
 template <class Value, class... Parameters, class... Args>
-std::optional<Value> told(Result (*function)(Parameters...), Args... args) {
+std::optional<Value> queried(Result (*function)(Parameters...), Args... args) {
   Value value{};
   if (function == nullptr || function(args..., &value) != 0) return std::nullopt;
   return value;
 }
 
-std::optional<std::string> told_text(Result (*function)(Gpu, char*, Number), Gpu gpu) {
+std::optional<std::string> queried_text(Result (*function)(Gpu, char*, Number), Gpu gpu) {
   std::array<char, 128> text{};
   if (function == nullptr || function(gpu, text.data(), text.size()) != 0) return std::nullopt;
   return std::string(text.data());
@@ -126,7 +126,7 @@ std::int64_t whole(Number value) { return value; }
 double watts(Number milliwatts) { return milliwatts / 1000.0; }
 
 // Modes come as a pair: what is in force, and what will be after the next restart.
-std::optional<bool> told_mode(Result (*function)(Gpu, Number*, Number*), Gpu gpu) {
+std::optional<bool> queried_mode(Result (*function)(Gpu, Number*, Number*), Gpu gpu) {
   Number current = 0;
   Number pending = 0;
   if (function == nullptr || function(gpu, &current, &pending) != 0) return std::nullopt;
@@ -187,7 +187,7 @@ std::pair<Gpu, std::string> Nvml::Library::find(const std::string& pci_bus_id) c
     return {nullptr, "NVML does not open the GPU at " + pci_bus_id + ": " + error_words(result)};
   }
   // NVML's indices are not those of the process, which may see some GPUs only, in another order.
-  if (told<Number>(nvmlDeviceGetCount_v2).value_or(0) != 1 || nvmlDeviceGetHandleByIndex_v2 == nullptr) {
+  if (queried<Number>(nvmlDeviceGetCount_v2).value_or(0) != 1 || nvmlDeviceGetHandleByIndex_v2 == nullptr) {
     return {nullptr, "NVML cannot tell which of its GPUs is meant: the driver does not say where on the PCI bus it is"};
   }
   const Result result = nvmlDeviceGetHandleByIndex_v2(0, &gpu);
@@ -197,8 +197,8 @@ std::pair<Gpu, std::string> Nvml::Library::find(const std::string& pci_bus_id) c
 
 // Drivers since 535 have the first name, all others the second.
 std::optional<std::vector<std::string>> Nvml::Library::throttle_reasons(Gpu gpu) const {
-  auto reasons = told<unsigned long long>(nvmlDeviceGetCurrentClocksEventReasons, gpu);
-  if (!reasons) reasons = told<unsigned long long>(nvmlDeviceGetCurrentClocksThrottleReasons, gpu);
+  auto reasons = queried<unsigned long long>(nvmlDeviceGetCurrentClocksEventReasons, gpu);
+  if (!reasons) reasons = queried<unsigned long long>(nvmlDeviceGetCurrentClocksThrottleReasons, gpu);
   return converted(reasons, throttle_words);
 }
 
@@ -217,13 +217,13 @@ std::optional<std::string> Nvml::driver_version() const {
 std::optional<std::int64_t> Nvml::sm_clock_hz(const std::string& pci_bus_id) const {
   const Gpu gpu = library_->find(pci_bus_id).first;
   if (gpu == nullptr) return std::nullopt;
-  return converted(told<Number>(library_->nvmlDeviceGetClockInfo, gpu, kSmClock), megahertz);
+  return converted(queried<Number>(library_->nvmlDeviceGetClockInfo, gpu, kSmClock), megahertz);
 }
 
 std::optional<double> Nvml::power_watts(const std::string& pci_bus_id) const {
   const Gpu gpu = library_->find(pci_bus_id).first;
   if (gpu == nullptr) return std::nullopt;
-  return converted(told<Number>(library_->nvmlDeviceGetPowerUsage, gpu), watts);
+  return converted(queried<Number>(library_->nvmlDeviceGetPowerUsage, gpu), watts);
 }
 
 std::optional<std::vector<std::string>> Nvml::throttle_reasons(const std::string& pci_bus_id) const {
@@ -238,24 +238,24 @@ GpuState Nvml::state(const std::string& pci_bus_id) const {
   state.problem = problem;
   if (gpu == nullptr) return state;
 
-  state.name = told_text(nvml.nvmlDeviceGetName, gpu);
-  state.uuid = told_text(nvml.nvmlDeviceGetUUID, gpu);
-  state.sm_clock_hz = converted(told<Number>(nvml.nvmlDeviceGetClockInfo, gpu, kSmClock), megahertz);
-  state.memory_clock_hz = converted(told<Number>(nvml.nvmlDeviceGetClockInfo, gpu, kMemoryClock), megahertz);
-  state.max_sm_clock_hz = converted(told<Number>(nvml.nvmlDeviceGetMaxClockInfo, gpu, kSmClock), megahertz);
-  state.max_memory_clock_hz = converted(told<Number>(nvml.nvmlDeviceGetMaxClockInfo, gpu, kMemoryClock), megahertz);
-  state.power_watts = converted(told<Number>(nvml.nvmlDeviceGetPowerUsage, gpu), watts);
-  state.power_limit_watts = converted(told<Number>(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu), watts);
+  state.name = queried_text(nvml.nvmlDeviceGetName, gpu);
+  state.uuid = queried_text(nvml.nvmlDeviceGetUUID, gpu);
+  state.sm_clock_hz = converted(queried<Number>(nvml.nvmlDeviceGetClockInfo, gpu, kSmClock), megahertz);
+  state.memory_clock_hz = converted(queried<Number>(nvml.nvmlDeviceGetClockInfo, gpu, kMemoryClock), megahertz);
+  state.max_sm_clock_hz = converted(queried<Number>(nvml.nvmlDeviceGetMaxClockInfo, gpu, kSmClock), megahertz);
+  state.max_memory_clock_hz = converted(queried<Number>(nvml.nvmlDeviceGetMaxClockInfo, gpu, kMemoryClock), megahertz);
+  state.power_watts = converted(queried<Number>(nvml.nvmlDeviceGetPowerUsage, gpu), watts);
+  state.power_limit_watts = converted(queried<Number>(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu), watts);
   state.throttle_reasons = nvml.throttle_reasons(gpu);
-  state.ecc = told_mode(nvml.nvmlDeviceGetEccMode, gpu);
-  state.mig = told_mode(nvml.nvmlDeviceGetMigMode, gpu);
-  state.pcie_generation = converted(told<Number>(nvml.nvmlDeviceGetCurrPcieLinkGeneration, gpu), whole);
-  state.max_pcie_generation = converted(told<Number>(nvml.nvmlDeviceGetMaxPcieLinkGeneration, gpu), whole);
-  state.pcie_width = converted(told<Number>(nvml.nvmlDeviceGetCurrPcieLinkWidth, gpu), whole);
-  state.max_pcie_width = converted(told<Number>(nvml.nvmlDeviceGetMaxPcieLinkWidth, gpu), whole);
+  state.ecc = queried_mode(nvml.nvmlDeviceGetEccMode, gpu);
+  state.mig = queried_mode(nvml.nvmlDeviceGetMigMode, gpu);
+  state.pcie_generation = converted(queried<Number>(nvml.nvmlDeviceGetCurrPcieLinkGeneration, gpu), whole);
+  state.max_pcie_generation = converted(queried<Number>(nvml.nvmlDeviceGetMaxPcieLinkGeneration, gpu), whole);
+  state.pcie_width = converted(queried<Number>(nvml.nvmlDeviceGetCurrPcieLinkWidth, gpu), whole);
+  state.max_pcie_width = converted(queried<Number>(nvml.nvmlDeviceGetMaxPcieLinkWidth, gpu), whole);
   state.nvlinks_up = links_up(nvml.nvmlDeviceGetNvLinkState, gpu);
-  state.temperature_celsius = converted(told<Number>(nvml.nvmlDeviceGetTemperature, gpu, kGpuTemperature), whole);
-  const auto utilization = told<NvmlUtilization>(nvml.nvmlDeviceGetUtilizationRates, gpu);
+  state.temperature_celsius = converted(queried<Number>(nvml.nvmlDeviceGetTemperature, gpu, kGpuTemperature), whole);
+  const auto utilization = queried<NvmlUtilization>(nvml.nvmlDeviceGetUtilizationRates, gpu);
   state.utilization_percent = converted(utilization, [](const NvmlUtilization& rates) { return whole(rates.gpu); });
   return state;
 }

@@ -26,8 +26,8 @@ class BackgroundLoad {
 
   // Ranks that torchrun started on this machine belong to the program whose calls are timed; while roofs are measured
   // they count as any other load.
-  enum class Ranks : std::uint8_t { are_neighbours, are_our_own };
-  explicit BackgroundLoad(Ranks ranks = Ranks::are_neighbours);
+  enum class Ranks : std::uint8_t { are_others, are_our_own };
+  explicit BackgroundLoad(Ranks ranks = Ranks::are_others);
 
   // The share of all allowed processors that others used so far, 0 to 1; empty where the system does not show it, or
   // after less than 0.2 s, as the system counts in ticks of 10 ms.

@@ -143,12 +143,12 @@ RankOfEnvironment rank_of_environment() {
   if (rank.empty() && ranks == 1) return {};
   if (number && ranks && *number >= 0 && *number < *ranks) return {*number, *ranks, ""};
   constexpr std::size_t kShown = 40;
-  const auto told = [](const char* name, const std::string& value) {
+  const auto setting = [](const char* name, const std::string& value) {
     return value.empty() ? std::string(name) + " is not set"
                          : std::string(name) + " is '" + value.substr(0, kShown) + "'";
   };
   return {0, 0,
-          told("RANK", rank) + " and " + told("WORLD_SIZE", size) +
+          setting("RANK", rank) + " and " + setting("WORLD_SIZE", size) +
               ": a rank is a whole number from 0 to one less than the number of ranks; set both, as torchrun does, or "
               "neither"};
 }

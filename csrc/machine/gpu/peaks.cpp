@@ -160,8 +160,9 @@ at::Generator own_generator(c10::Device device) {
 }
 
 // Products go into memory that is there, so that allocations are not timed.
-Trial product(DType dtype, const ProductShape& asked, c10::Device device, at::Generator& generator, Operands operands) {
-  ProductShape shape = asked;
+Trial product(DType dtype, const ProductShape& requested, c10::Device device, at::Generator& generator,
+              Operands operands) {
+  ProductShape shape = requested;
   if (dtype == DType::fp8) shape.layout = Layout::right_transposed;
   const at::ScalarType type = operand_type(dtype);
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, Layout transposed) {

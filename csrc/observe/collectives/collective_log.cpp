@@ -60,7 +60,7 @@ void CollectiveLog::end_when_released(Id id, const c10::intrusive_ptr<c10d::Work
 void CollectiveLog::never_ends(Id id) {
   const std::lock_guard lock(mutex_);
   auto& call = seen_.timed[id - 1];
-  call.told = false;
+  call.tells_end = false;
   end_locked(id, call.begin, false);
 }
 
@@ -141,8 +141,8 @@ PassCollectives CollectiveLog::collect(const std::function<std::int64_t(Place)>&
     if (!call.counted) continue;
     const auto count = counts.find({op_of(call.place), call.group});
     if (count == counts.end()) continue;
-    if (!call.told) {
-      ++pass.untold;
+    if (!call.tells_end) {
+      ++pass.without_end;
     } else if (call.end == 0 || call.failed) {
       ++pass.unfinished;
     } else {

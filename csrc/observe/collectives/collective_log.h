@@ -68,7 +68,7 @@ class CollectiveLog {
     std::int64_t sequence = -1;
     Ticks begin = 0;
     Ticks end = 0;
-    bool told = true;
+    bool tells_end = true;
     bool failed = false;
     bool counted = false;
     Place place{nullptr, 0};

@@ -62,7 +62,7 @@ void bind_blocks(py::module_& module) {
           "label", [](const Paragraph& self) { return printable(self.label); },
           R"(What it is about; "" where it goes on with the paragraph before.)")
       .def_property_readonly(
-          "text", [](const Paragraph& self) { return printable(self.said()); },
+          "text", [](const Paragraph& self) { return printable(self.content()); },
           R"(The whole text; of a list its items, joined by "; ".)")
       .def_property_readonly("items",
                              [](const Paragraph& self) {

@@ -321,7 +321,7 @@ void bind_report(py::module_& module) {
       .def_property_readonly("environment", [](const Report& self) { return facts_of(self.environment()); })
       .def_property_readonly("model", [](const Report& self) { return data_of(self).run.model; })
       .def_property_readonly("device", [](const Report& self) { return data_of(self).run.device; })
-      .def_property_readonly("scope",
+      .def_property_readonly("mode",
                              [](const Report& self) {
                                return std::string(kModeNames.at(static_cast<std::size_t>(data_of(self).run.mode)));
                              })

@@ -100,8 +100,8 @@ Report RooflineProfiler<>::run_call(detail::Call& call, detail::RunMode wish) {
   ProfilerRun run(state());
   run.calls(call, std::move(inputs), wish, [&](const detail::Counted& counted) {
     call.first([&](const auto* results) {
-      const auto told = results == nullptr ? std::nullopt : std::optional(observe::TensorSpan(*results));
-      observe::tell_results(counted.object, std::move(shapes), told);
+      const auto tensors = results == nullptr ? std::nullopt : std::optional(observe::TensorSpan(*results));
+      observe::tell_results(counted.object, std::move(shapes), tensors);
       counted.session->frames.leave(counted.object);  // while the results live: they are not what the call keeps
     });
   });

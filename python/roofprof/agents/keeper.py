@@ -22,9 +22,9 @@ def main(command: list[str]) -> int:
     """Return the command's exit code."""
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # processes that outlive their parents become children of this one
-    told, tells = os.pipe()
-    os.set_blocking(tells, False)
-    signal.set_wakeup_fd(tells)
+    wakes, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(wakeup)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     me = os.getpid()
@@ -37,10 +37,10 @@ def main(command: list[str]) -> int:
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=dies_with_us)  # noqa: PLW1509, S603
     ended = False
     while child.poll() is None and not ended:
-        ready = select.select([0, told], [], [])[0]
+        ready = select.select([0, wakes], [], [])[0]
         ended = 0 in ready and not os.read(0, 4096)
-        if told in ready:
-            ended = ended or any(number != signal.SIGCHLD for number in os.read(told, 4096))
+        if wakes in ready:
+            ended = ended or any(number != signal.SIGCHLD for number in os.read(wakes, 4096))
     _end_all()
     return 1 if child.returncode is None or child.returncode < 0 else child.returncode
 

@@ -26,10 +26,10 @@ def one_line(text: str, most: int = SENTENCE) -> str:
 def quoted(text: str, most: int = NAME) -> str:
     """Return a name: as it is where it is one word, else in double quotes."""
     line = one_line(text, most)
-    return line if _PLAIN.fullmatch(line) else said(line, most)
+    return line if _PLAIN.fullmatch(line) else in_quotes(line, most)
 
 
-def said(text: str, most: int = SENTENCE) -> str:
+def in_quotes(text: str, most: int = SENTENCE) -> str:
     """Return a text that somebody else wrote, in double quotes; those inside of it become single ones."""
     return '"{}"'.format(one_line(text, most).replace('"', "'"))
 
@@ -37,4 +37,4 @@ def said(text: str, most: int = SENTENCE) -> str:
 def cell(text: str) -> str:
     """Return what a table's cell shows: quoted where it would look like several cells, or is long."""
     line = one_line(text, NAME)
-    return said(line, NAME) if "|" in line or '"' in line else line
+    return in_quotes(line, NAME) if "|" in line or '"' in line else line

@@ -88,8 +88,8 @@ def _refused(line: str) -> tuple[list[_Id], int, str]:
         return [None], INVALID_REQUEST, "a message is a JSON object"
     if not (why := _why_no_message(message, line)):
         return [], 0, ""
-    unasked = ("method" in message and "id" not in message) or "result" in message or "error" in message
-    return [] if unasked else [_id_of(message)], INVALID_REQUEST, why  # a notification and a response have no answer
+    no_answer = ("method" in message and "id" not in message) or "result" in message or "error" in message
+    return [] if no_answer else [_id_of(message)], INVALID_REQUEST, why  # a notification and a response have no answer
 
 
 def _why_no_message(message: dict[str, Any], line: str) -> str:

@@ -85,8 +85,8 @@ def _described(
     signature = inspect.signature(tool, eval_str=True)
     parameters = []
     for one in signature.parameters.values():
-        kind, *said = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
-        described = Annotated[kind, Field(description=said[0])] if said else kind
+        kind, *metadata = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
+        described = Annotated[kind, Field(description=metadata[0])] if metadata else kind
         parameters.append(one.replace(annotation=described))
 
     @functools.wraps(tool)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from roofprof import _report, manual
 from roofprof._report import printable
 from roofprof.agents.folder import Folder
-from roofprof.agents.quoting import NAME, SENTENCE, SHORT, cell, one_line, quoted, said
+from roofprof.agents.quoting import NAME, SENTENCE, SHORT, cell, in_quotes, one_line, quoted
 from roofprof.agents.runs import Runs
 from roofprof.figures import fields
 from roofprof.report.comparison import Comparison, compare
@@ -151,7 +151,7 @@ class Tools:
         low, high = (fields[name].cell(total) for name in ("time_low", "time_high"))
         head = f"on {device}: {fields['time'].cell(total)}, 80% interval {low} to {high}; predicted, nothing ran"
         rows = _table(_modules(predicted, ""), "row", "", ("time", "bound", "percent_of_roof"), "time", 8, "")
-        notes = [f"note: {said(note.text)}" for note in predicted.coverage.notes if note.level != "info"]
+        notes = [f"note: {in_quotes(note.text)}" for note in predicted.coverage.notes if note.level != "info"]
         return _short([head, *rows.split("\n"), *notes], "")
 
     def explain(
@@ -189,7 +189,7 @@ class Tools:
         code, printed = self.runs.run(target, [sys.executable, "-m", "roofprof", "profile", *words])
         if code or not path.exists():
             lines = printed.strip().splitlines()
-            why = said(lines[-1].removeprefix("roofprof: ")) if lines else f"it ended with code {code}"
+            why = in_quotes(lines[-1].removeprefix("roofprof: ")) if lines else f"it ended with code {code}"
             raise ValueError(f"'{target}' was not profiled: {why}")
         return _short([f"{quoted(name)} is written.", _total(self.folder.report(name))], "")
 
@@ -239,14 +239,14 @@ def _lines(document: _report.Document) -> Iterator[str]:
             yield from block.remarks
         elif isinstance(block, _report.Paragraph) and block.role != "title":
             of_ours = block.label in {"time", "cells"}
-            yield f"{block.label} | {one_line(block.text) if of_ours else said(block.text)}".removeprefix(" | ")
+            yield f"{block.label} | {one_line(block.text) if of_ours else in_quotes(block.text)}".removeprefix(" | ")
 
 
 def _explained(one: manual.Explanation) -> list[str]:
     """Return the lines of an explanation; each note or finding of a report is one line."""
     texts = [text for label, text in one.further if label == "here"] if one.kind in {"note", "rule"} else []
     shown = dataclasses.replace(one, further=tuple(item for item in one.further if item[1] not in texts))
-    return [*str(shown).split("\n"), *(f"  here     {said(text)}" for text in texts)]
+    return [*str(shown).split("\n"), *(f"  here     {in_quotes(text)}" for text in texts)]
 
 
 def _finding(place: int, one: _report.Finding, report: Report) -> list[str]:
@@ -282,7 +282,7 @@ def _total(report: Report) -> str:
 
 def _urgent(report: Report) -> list[str]:
     """Return the notes that a reader must see before any figure."""
-    urgent = [said(note.text) for note in report.coverage.notes if note.level == "attention"]
+    urgent = [in_quotes(note.text) for note in report.coverage.notes if note.level == "attention"]
     left = len(urgent) - _MOST_URGENT
     return [*urgent[:_MOST_URGENT], *([_counted(left, "more note")] if left > 0 else [])]
 

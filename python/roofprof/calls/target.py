@@ -17,8 +17,8 @@ import torch
 
 from roofprof import _C
 from roofprof.models import inductor
+from roofprof.models.call_wrappers import own_call, wrapper_places
 from roofprof.models.compiled import Compilations, compiled_places, compiled_with_its_hooks, dynamo
-from roofprof.models.doors import doors_of, own_call
 from roofprof.models.exported import GraphScopes
 from roofprof.models.fake import call_without_data
 from roofprof.models.hooks import global_hooks
@@ -125,7 +125,7 @@ class Observer:
         self.packages = Packages(tree, self.session, tree.once(compiled_places))
         self.compilations.calls_packages = self.packages.in_compiled
         self.tokens = TokenCalls(self.session, tree.once(models_with_cache), tree)
-        self._doors = _C.Doors(tree.once(doors_of))
+        self._call_wrappers = _C.CallWrappers(tree.once(wrapper_places))
         self._short_calls = _C.ShortCalls(tree.once(called_by_torch), self.tokens.modules)
 
     @contextlib.contextmanager
@@ -134,8 +134,8 @@ class Observer:
         if self.session.record_shapes:  # fake tensors may stand for parameters by now
             self.session.tell_reads()
         # Without any such call in the counting pass there is none in the others.
-        doors = self._doors if self.session.record_shapes or self.session.came_by_door else None
-        hooks = global_hooks(self.session, self.tokens, doors, self._short_calls, self.compilations.kept_from)
+        call_wrappers = self._call_wrappers if self.session.record_shapes or self.session.came_by_call_wrapper else None
+        hooks = global_hooks(self.session, self.tokens, call_wrappers, self._short_calls, self.compilations.kept_from)
         # torch would compile code again that calls a package, because it is called through roofprof's function.
         hidden = self.packages.in_compiled and not self.compilations.eager
         packages: contextlib.AbstractContextManager[None] = (

@@ -15,7 +15,7 @@ from torch.nn.modules import module as nn_module
 from torch.nn.parameter import is_lazy
 
 import roofprof
-from roofprof.models.doors import told_by_doors
+from roofprof.models.call_wrappers import hooks_at_wrappers
 from roofprof.state.snapshot import StateSnapshot
 
 Around = contextlib.AbstractContextManager[Any]
@@ -179,7 +179,7 @@ def global_hooks(
     if before is not None:
         handles.append(nn_module.register_module_forward_pre_hook(before))
     try:
-        with told_by_doors(before, after, always_call=always_call):
+        with hooks_at_wrappers(before, after, always_call=always_call):
             yield
     finally:
         for handle in handles:

@@ -10,7 +10,7 @@ from roofprof.errors import TimingError
 
 WARMUP, REPEAT = 50, 200
 RANKS_WARMUP, RANKS_REPEAT = 5, 20
-LARGEST_UNASKED = 1 << 16  # batch
+LARGEST_BY_DEFAULT = 1 << 16  # batch
 
 
 class Limits(NamedTuple):
@@ -97,5 +97,5 @@ class Batches:
     def sizes(self) -> list[int]:
         """Return all batches that may be measured, smallest first."""
         if isinstance(self.requested, str):
-            return [1 << power for power in range(LARGEST_UNASKED.bit_length())]
+            return [1 << power for power in range(LARGEST_BY_DEFAULT.bit_length())]
         return sorted(set(self.requested))

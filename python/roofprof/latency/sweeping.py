@@ -114,8 +114,8 @@ class _Sweeping:
         """Return why the sweep ends before that batch; "" if it goes on."""
         if not self.points or self.among_ranks:
             return ""
-        unasked = _risen_enough(self.points) or self._memory.why_not(batch) if self._batches.auto else ""
-        return unasked or self._time_is_up(batch)
+        why = _risen_enough(self.points) or self._memory.why_not(batch) if self._batches.auto else ""
+        return why or self._time_is_up(batch)
 
     def _time_left(self) -> float:
         assert self._plan.seconds is not None

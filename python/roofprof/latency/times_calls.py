@@ -17,7 +17,7 @@ from roofprof.models.compiled import original
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _told_apart(method: _Method) -> _Method:
+def _without_collisions(method: _Method) -> _Method:
     """Refuse an option that the model's forward has as well, unless its own was given by position."""
     parameters = inspect.signature(method).parameters.values()
     options = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
@@ -58,7 +58,7 @@ class TimesCalls:
     def _timed(self) -> Subject:
         raise NotImplementedError
 
-    @_told_apart
+    @_without_collisions
     def time(
         self,
         /,
@@ -81,7 +81,7 @@ class TimesCalls:
         plan = Plan(warmup, repeat, seconds, samples, tokens)
         return time_call(self._timed(), args, kwargs, plan)
 
-    @_told_apart
+    @_without_collisions
     def time_sweep(
         self,
         /,

@@ -201,7 +201,7 @@ def _makes_graphs(of: Sequence[Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _ranges_told(*, all_are_regions: bool) -> Iterator[None]:
+def _ranges_reported(*, all_are_regions: bool) -> Iterator[None]:
     """Tell the observer which ranges of compiled code call a graph: of what is compiled already, and meanwhile.
 
     Where Dynamo finds nothing to compile it also makes code with a range, and that calls everything as it is.
@@ -314,7 +314,7 @@ class Compilations:
             with _kept_by_resets():
                 _watching.append(self)
                 self._register(handler)
-                with _ranges_told(all_are_regions=self.calls_packages):
+                with _ranges_reported(all_are_regions=self.calls_packages):
                     yield
         finally:
             if self in _watching:

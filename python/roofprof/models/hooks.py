@@ -190,44 +190,48 @@ class ModuleHooks:
             table.pop(key, None)
 
 
-class _HooksAndDoors(ModuleHooks):
-    """These hooks, the doors by which calls come that torch does not announce, and short calls where torch would."""
+class _HooksAndWrappers(ModuleHooks):
+    """These hooks, the wrappers by which calls come that torch does not announce, and short calls where torch would."""
 
     def __init__(
-        self, session: _C.ModuleHooks, tokens: TokenCalls, doors: _C.Doors | None, short_calls: _C.ShortCalls
+        self,
+        session: _C.ModuleHooks,
+        tokens: TokenCalls,
+        call_wrappers: _C.CallWrappers | None,
+        short_calls: _C.ShortCalls,
     ) -> None:
         super().__init__(session.enter_hook, session.leave_hook, tokens.hook if tokens else None)
         self._session = session
-        self._doors = doors
+        self._call_wrappers = call_wrappers
         self._short_calls = short_calls
 
     def register(self) -> None:
         super().register()
-        self._open_doors()
+        self._open_wrappers()
 
     def suspend(self, *, traced: bool = False) -> None:
         super().suspend(traced=traced)
-        if self._doors is not None:
-            self._doors.hold()
+        if self._call_wrappers is not None:
+            self._call_wrappers.hold()
             if traced:
-                self._doors.close()
+                self._call_wrappers.close()
 
     def resume(self) -> None:
-        if self._doors is not None:
-            self._doors.release()
+        if self._call_wrappers is not None:
+            self._call_wrappers.release()
         if self in self.registered:
-            self._open_doors()
+            self._open_wrappers()
         super().resume()
 
     def remove(self) -> None:
         self._short_calls.close()
-        if self._doors is not None:
-            self._doors.close()
+        if self._call_wrappers is not None:
+            self._call_wrappers.close()
         super().remove()
 
-    def _open_doors(self) -> None:
-        if self._doors is not None:
-            self._doors.open(self._session)
+    def _open_wrappers(self) -> None:
+        if self._call_wrappers is not None:
+            self._call_wrappers.open(self._session)
         if calls_are_torchs_own():
             *before, after = (handle.id for handle in self._handles)
             self._short_calls.open(self._session, before, after)
@@ -252,13 +256,13 @@ def _observed_closure(session: _C.ModuleHooks, argument: Any) -> Any:
 def global_hooks(
     session: _C.ModuleHooks,
     tokens: TokenCalls,
-    doors: _C.Doors | None,
+    call_wrappers: _C.CallWrappers | None,
     short_calls: _C.ShortCalls,
     kept_from_compiler: Callable[[ModuleHooks], contextlib.AbstractContextManager[None]],
 ) -> Iterator[None]:
     """Report every call of a module and every step of an optimizer to the session.
 
-    ``doors``: of the model's classes; None where calls that torch does not announce need not be seen.
+    ``call_wrappers``: of the model's classes; None where calls that torch does not announce need not be seen.
     """
 
     # torch passes to the step the arguments that a pre-hook returns.
@@ -274,7 +278,7 @@ def global_hooks(
     def leave_optimizer(optimizer: torch.optim.Optimizer, *_: object) -> None:
         session.leave_optimizer(optimizer)
 
-    modules = _HooksAndDoors(session, tokens, doors, short_calls)
+    modules = _HooksAndWrappers(session, tokens, call_wrappers, short_calls)
     with contextlib.ExitStack() as made:
         made.callback(modules.remove)
         modules.register()

@@ -433,17 +433,17 @@ def _kernels_into(graph: _Graph) -> Iterator[None]:
     write_call = scheduler.Scheduler.codegen_extern_call
     allocate = wrapper.PythonWrapperCodegen.generate_workspace_allocation
 
-    def told(node_schedule: Any, kernel_name: str, is_extern: bool = False) -> Any:
+    def reported(node_schedule: Any, kernel_name: str, is_extern: bool = False) -> Any:
         graph.kernels.append(
             _called_outside(node_schedule, kernel_name) if is_extern else _generated(node_schedule, kernel_name)
         )
         return tell(node_schedule, kernel_name, is_extern)
 
     def written(of: Any, node: Any) -> None:
-        told = len(graph.kernels)
+        before = len(graph.kernels)
         write_call(of, node)
-        if len(graph.kernels) == told and not isinstance(node.node, ir.MultiOutput):
-            graph.kernels.append(_called_untold(node.node))
+        if len(graph.kernels) == before and not isinstance(node.node, ir.MultiOutput):
+            graph.kernels.append(_called_unreported(node.node))
 
     def allocated(code: Any, workspace: Any) -> None:
         if workspace.zero_mode.name != "UNINITIALIZED" and workspace.get_name() not in code.allocated_workspaces:
@@ -451,9 +451,9 @@ def _kernels_into(graph: _Graph) -> Iterator[None]:
         allocate(code, workspace)
 
     with (
-        mock.patch.object(debug, "set_kernel_post_grad_provenance_tracing", told),
-        mock.patch.object(cpp, "set_kernel_post_grad_provenance_tracing", told),
-        mock.patch.object(triton, "set_kernel_post_grad_provenance_tracing", told),
+        mock.patch.object(debug, "set_kernel_post_grad_provenance_tracing", reported),
+        mock.patch.object(cpp, "set_kernel_post_grad_provenance_tracing", reported),
+        mock.patch.object(triton, "set_kernel_post_grad_provenance_tracing", reported),
         mock.patch.object(scheduler.Scheduler, "codegen_extern_call", written),
         mock.patch.object(wrapper.PythonWrapperCodegen, "generate_workspace_allocation", allocated),
     ):
@@ -467,7 +467,7 @@ def _called_outside(node: Any, name: str) -> _Kernel:
     return _Kernel(op, _origins_of(node))
 
 
-def _called_untold(node: Any) -> _Kernel:
+def _called_unreported(node: Any) -> _Kernel:
     """Return a call that Inductor does not report, such as one of an operator which changes its input."""
     from torch._inductor import ir
 

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 import torch
 from torch.nn.modules import module as nn_module
 
-from roofprof.models.doors import defining_class
+from roofprof.models.call_wrappers import defining_class
 from roofprof.models.tree import ModelTree
 
 # All that torch's code of a call looks at, by name, in torch 2.11 to 2.15. Code with a further one may do more.

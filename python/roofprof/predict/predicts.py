@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from roofprof import _report
 from roofprof.predict.options import Device, Options, OptionsOfCalls, compiled_options, roofs_of
 from roofprof.predict.ranking import Ranking, ranked
-from roofprof.predict.what_if import WhatIf, asked
+from roofprof.predict.what_if import WhatIf, answers_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -54,7 +54,7 @@ class Predicts:
         batch: the batch of the last question; twice the one that was counted where it is known. Options and errors are
         those of :meth:`predict`.
         """
-        return asked(self._compiled, roofs_of(device), batch, {**options})
+        return answers_of(self._compiled, roofs_of(device), batch, {**options})
 
     @property
     def prediction(self) -> str:

@@ -46,7 +46,7 @@ class WhatIf(StoredResult):
     device: str
     prediction: str
     questions: dict[str, str]  # name -> what it supposes
-    not_asked: dict[str, str]  # name -> why it cannot be answered
+    unanswered: dict[str, str]  # name -> why it cannot be answered
     modules: tuple[ModuleWhatIf, ...]
     total: ModuleWhatIf
 
@@ -81,7 +81,7 @@ class WhatIf(StoredResult):
             document.add_paragraph("" if place else "columns", f"{name}: {meaning}")
         ridge = "where the device's memory and arithmetic take equally long"
         document.add_paragraph("", f"AI: FLOPs per byte; I_max: {ridge}")
-        for place, (name, why) in enumerate(self.not_asked.items()):
+        for place, (name, why) in enumerate(self.unanswered.items()):
             document.add_paragraph("" if place else "not asked", f"{name}: {why}")
         return document
 
@@ -121,7 +121,7 @@ def _time(seconds: float) -> str:
     return fields["time"].text(seconds)
 
 
-def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, options: OptionsOfCalls) -> WhatIf:
+def answers_of(report: _report.Report, roofs: _report.Ceilings, batch: int | None, options: OptionsOfCalls) -> WhatIf:
     """Return the answers for :meth:`Predicts.what_if`."""
 
     def predicted(changed: Options) -> _report.Report:
@@ -132,13 +132,13 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
     counted = _report.Predictor(report, compiled_options(cast("Options", options))).batch
     answers: dict[str, Callable[[int], float]] = {}
     base_times = [*(row.time for row in base.rows), base.total.time]
-    questions, not_asked = {}, {}
+    questions, unanswered = {}, {}
 
     def ask(name: str, meaning: str, changed: Options, share: float = 1.0) -> None:
         try:
             other = predicted(changed)
         except ValueError as error:
-            not_asked[name] = str(error)
+            unanswered[name] = str(error)
             return
         questions[name] = meaning
         times = [*(row.time for row in other.rows), other.total.time]  # the same rows as of base
@@ -149,9 +149,9 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
     dtype = _main_dtype(base)
     lower = _LOWER.get(dtype)
     if lower is None:
-        not_asked["precision"] = f"most arithmetic is in {dtype}, which no type is taken to be below"
+        unanswered["precision"] = f"most arithmetic is in {dtype}, which no type is taken to be below"
     elif lower not in {peak.dtype for peak in roofs.compute} and lower != "fp16":
-        not_asked[lower] = f"the roofs of {roofs.device} have no peak for it"
+        unanswered[lower] = f"the roofs of {roofs.device} have no peak for it"
     else:
         ask(lower, f"all floating-point work in {lower}", {"precision": lower})
     ask(
@@ -163,9 +163,9 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
         raise Error(f"batch must be 1 or more, not {batch}")
     wanted = batch or (2 * counted if counted else None)
     if wanted is None:
-        not_asked["batch"] = "the batch that was counted is not known: say batch="
+        unanswered["batch"] = "the batch that was counted is not known: say batch="
     elif counted is None:
-        not_asked[f"batch {wanted}"] = "the batch that was counted is not known"
+        unanswered[f"batch {wanted}"] = "the batch that was counted is not known"
     else:
         ask(
             f"batch {wanted}",
@@ -184,7 +184,7 @@ def asked(report: _report.Report, roofs: _report.Ceilings, batch: int | None, op
         device=roofs.device,
         prediction=_report.prediction_of(base),
         questions=questions,
-        not_asked=not_asked,
+        unanswered=unanswered,
         modules=tuple(answered(place, row) for place, row in enumerate(base.rows)),
         total=answered(-1, base.total),
     )

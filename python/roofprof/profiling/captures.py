@@ -76,8 +76,8 @@ def captures_beside(trace: Path, batches: list[int], rank: int) -> list[CaptureF
     return found
 
 
-def _batch(said: Any) -> int:
-    batch = int(said or 0)
+def _batch(named: Any) -> int:
+    batch = int(named or 0)
     if not 0 <= batch <= _LARGEST_BATCH:
         raise ValueError
     return batch
@@ -92,7 +92,7 @@ def _of_rank(listed: list[tuple[str, int]], rank: int) -> list[tuple[str, int]]:
 
     Ranks of one program capture the same graphs, and captures that are not the replays' are noticed later.
     """
-    ranks = [int(said[1]) if (said := re.search(r"rank_?(\d{1,9})", file)) else None for file, _ in listed]
+    ranks = [int(named[1]) if (named := re.search(r"rank_?(\d{1,9})", file)) else None for file, _ in listed]
     if rank < 0:
         return listed
     known = sorted(of for of in ranks if of is not None)

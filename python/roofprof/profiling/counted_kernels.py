@@ -26,7 +26,7 @@ Key = tuple[Any, ...]  # of a kernel, its name first: equal where two may be the
 
 # ---- counters of metrics, by the table that the collector has (docs/counters.md)
 
-_NOT_ASKED = "ncu was not asked for all of their metrics (`roofprof import --help` shows the command)"
+_NOT_REQUESTED = "ncu was not asked for all of their metrics (`roofprof import --help` shows the command)"
 # The first compute capability that has the counter; of others all have.
 _SINCE = dict.fromkeys(("tensor_bf16_flops", "tensor_tf32_flops", "tensor_int8_ops", "tensor_fp64_flops"), 80)
 _SINCE |= {"tensor_fp8_flops": 89, "tensor_fp4_flops": 100}
@@ -48,7 +48,7 @@ def counters_of(table: Table, capability: str = "") -> tuple[Values, list[Source
     there = {of for _, of, terms, _ in counters if terms}
     # These tell how much the tensor cores did where nothing else does, and they did nothing.
     instructions = ncu.TENSOR_INSTRUCTIONS in columns and "tensor" not in there
-    asked = instructions or there - {"memory"}
+    names_counters = instructions or there - {"memory"}
     values, sources, notes = Values(), [], []
     for counter, of, terms, usual in counters:
         # Chips of 10.x have instructions on pairs of fp32, without which these were too few.
@@ -72,11 +72,11 @@ def counters_of(table: Table, capability: str = "") -> tuple[Values, list[Source
                 text = f"executed FLOPs of {many(unknown, 'launch', 'launches')} that ncu counted are not known: "
                 text += f"{ncu.TENSOR_INSTRUCTIONS} counts instructions of tensor cores, not how much each of them does"
                 notes.append(("counter-not-measured", text))
-        elif asked and of not in ("memory", "tensor" if instructions else ""):
+        elif names_counters and of not in ("memory", "tensor" if instructions else ""):
             # It names metrics: the chip may have them, so that what the others counted is not all.
             lacking = [name for name, may_lack in usual if name not in columns and (few or not may_lack)]
             if (chip or _NEWEST_UNNAMED) >= _SINCE.get(counter, 0):
-                sources.append((counter, lacking, "", _NOT_ASKED))
+                sources.append((counter, lacking, "", _NOT_REQUESTED))
     return values, sources, notes
 
 

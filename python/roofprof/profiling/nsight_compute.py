@@ -141,7 +141,7 @@ _OF_KERNEL = ("Kernel Name", "Process ID", "Device", "Grid Size", "Block Size")
 class _Reader:
     def __init__(self, file: BinaryIO) -> None:
         self._text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
-        self._said = self._last = ""  # the last error or warning of ncu's, and the last line of the table
+        self._complaint = self._last = ""  # the last error or warning of ncu's, and the last line of the table
         self._speaks = False
         self._damaged = 0
         self._at: dict[str, int] = {}  # columns
@@ -162,7 +162,7 @@ class _Reader:
             self._speaks = True
             kind, _, text = line.partition("== ")
             if kind in ("==ERROR", "==WARNING"):
-                self._said = f": ncu says '{shown(text.strip())}'"
+                self._complaint = f": ncu says '{shown(text.strip())}'"
 
     def _header(self, lines: Iterator[str]) -> list[str]:
         begins = ""
@@ -176,7 +176,7 @@ class _Reader:
         if begins.startswith(("{", "[")):
             raise NcuError("it is JSON and not what `ncu --csv` prints")
         how = ' as `ncu --csv` prints it with a column "Kernel Name": `roofprof import --help` shows the command'
-        raise NcuError("it has no table of kernels" + (self._said or how))
+        raise NcuError("it has no table of kernels" + (self._complaint or how))
 
     def _rows(self, lines: Iterator[str], header: list[str], least: int) -> Iterator[list[str]]:
         header, whole = [*header, ""], True
@@ -248,7 +248,7 @@ class _Reader:
     def _finished(self) -> Table:
         table, unread = self._table, list[tuple[str, str, str]]()
         if not table.kernels:
-            raise NcuError("its table has no kernels" + self._said)
+            raise NcuError("its table has no kernels" + self._complaint)
         if {metric for metric, _ in self._cells} <= {DURATION, CYCLES, RATE}:
             why = "its table has none of the metrics of bytes and operations"
             raise NcuError(f"{why}: `roofprof import --help` shows the command")

@@ -193,18 +193,18 @@ class RooflineProfiler(TimesCalls):
         self._known = KnownModel()
         self._forget("run", model_tree(None))  # the model may change until it is profiled
 
-    def _begin(self, scope: str) -> None:
+    def _begin(self, mode: str) -> None:
         """Start again. Raises RuntimeError during an open block or a running call, which would lose their data."""
         for watcher in self._watchers[:]:
             watcher(self)
         if self._observer.session.active:
             raise RuntimeError("this profiler is in use: its block is open, or its run is under way; end that first")
-        self._forget(scope, self._known.tree(self.model))
+        self._forget(mode, self._known.tree(self.model))
 
-    def _forget(self, scope: str, tree: ModelTree) -> None:
+    def _forget(self, mode: str, tree: ModelTree) -> None:
         self._tree = tree
         self._observer = Observer(tree)
-        self._scope = scope
+        self._mode = mode
         self._notes: list[_C.Note] = []
         self._graphs: list[dict[str, Any]] = []
         self._locate(Location("cpu"), "off")
@@ -215,7 +215,7 @@ class RooflineProfiler(TimesCalls):
         self._location = location
         self._run = _C.Run(
             self._observer.session,
-            self._scope,
+            self._mode,
             location.device,
             location.untimed,
             counters,
@@ -404,11 +404,11 @@ class RooflineProfiler(TimesCalls):
         tree_now = self._known.tree(self.model)
         observer = self._observer
         notes = [*self._notes, *observer.scripts.notes, *notes_on(self._tree, tree_now)]
-        said = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
-        notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if said else set()))
-        notes += observer.compilations.note(timed=self._scope == "block")
+        is_noted = any(note.code == "deferred-work" for note in self._notes)  # of the model itself
+        notes += notes_on_deferred(self._tree, observer.session.deferred - ({0} if is_noted else set()))
+        notes += observer.compilations.note(timed=self._mode == "block")
         notes += unused_costs()
-        if self._compiled_kernels and self._scope != "run":
+        if self._compiled_kernels and self._mode != "run":
             notes.append(no_kernels(_ONE_CALL))
         roofs, notes_on_roofs = self._roofs(self._run.device) if self._run.timed else (_C.Ceilings(), [])
         for place, facts in changed_facts(self._tree, tree_now).items():

@@ -61,13 +61,17 @@ def traces_in(folder: Path) -> TraceFolder:
     return TraceFolder(tuple(paths[fewest - 1] for paths in by_process.values()), tuple(left_out))
 
 
-def _require_one_program(folder: Path, untold: list[Path]) -> None:
+def _require_one_program(folder: Path, unnumbered: list[Path]) -> None:
     """Raise ValueError where nothing says that several traces without ranks are of one program."""
-    if len(untold) < 2 or ranks_of_names(untold) is not None or all(_OF_HANDLER.search(path.name) for path in untold):
+    if (
+        len(unnumbered) < 2
+        or ranks_of_names(unnumbered) is not None
+        or all(_OF_HANDLER.search(path.name) for path in unnumbered)
+    ):
         return
     raise Error(
         f"{folder}: which of its traces are of ranks of one program is not known, as these do not say their ranks: "
-        f"{listed([path.name for path in untold], _SHOWN)}; name the files"
+        f"{listed([path.name for path in unnumbered], _SHOWN)}; name the files"
     )
 
 

@@ -76,18 +76,18 @@ def shown(blocks: Iterable[Block]) -> Html:
 
 def _paragraphs(paragraphs: Iterable[_report.Paragraph]) -> Html:
     """Return paragraphs, those of one label together."""
-    told: list[tuple[_report.Paragraph, list[str]]] = []  # the first of each label, and the texts of all
+    groups: list[tuple[_report.Paragraph, list[str]]] = []  # the first of each label, and the texts of all
     for of in paragraphs:
         if of.role in ("title", "hint"):
             continue
-        if not told or (of.label and of.label != told[-1][0].label):
-            told.append((of, []))
-        told[-1][1].extend(el("p", text) for text in of.items or [of.text])
+        if not groups or (of.label and of.label != groups[-1][0].label):
+            groups.append((of, []))
+        groups[-1][1].extend(el("p", text) for text in of.items or [of.text])
     return joined(
         *(
             el("div", el("strong", first.label) if first.label else None, *texts,
-               class_="banner" if first.role == "warning" else "told")
-            for first, texts in told
+               class_="banner" if first.role == "warning" else "statement")
+            for first, texts in groups
         )
     )  # fmt: skip
 

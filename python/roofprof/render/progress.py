@@ -75,7 +75,7 @@ class Progress:
                 self._over = True
                 return
             self._line = bar(
-                desc=self._said(),
+                desc=self._description(),
                 total=self._calls,
                 initial=self._done(),
                 bar_format=self._form(),
@@ -88,9 +88,9 @@ class Progress:
         if self._line is not None:
             self._line.bar_format = self._form()
             self._line.n = self._done()
-            self._line.set_description_str(self._said(), refresh=True)
+            self._line.set_description_str(self._description(), refresh=True)
 
-    def _said(self) -> str:
+    def _description(self) -> str:
         return f"roofprof: {self._text}"
 
     def _done(self) -> int:

@@ -191,12 +191,12 @@ class Report(WritesTraces, Predicts):
         """
         return manual.Explanations(
             dataclasses.replace(
-                one, further=(*one.further, *(("here", printable(said)) for said in self._said_of(one)))
+                one, further=(*one.further, *(("here", printable(text)) for text in self._texts_on(one)))
             )
             for one in manual.explain(name)
         )
 
-    def _said_of(self, about: manual.Explanation) -> list[str]:
+    def _texts_on(self, about: manual.Explanation) -> list[str]:
         if about.kind == "figure" and about.name in fields.of("row"):
             return [f"{fields.of('row')[about.name].cell(self.total)} in total"] if "row" in about.of else []
         if about.kind == "rule":

@@ -149,7 +149,7 @@ TEST(Coverage, NamesDtypesWithoutARoof) {
   EXPECT_TRUE(builder.derived().coverage().notes.empty());
 }
 
-TEST(Coverage, SaturatedCountsAreSaidToBe) {
+TEST(Coverage, SaturatedCountsAreReportedToBe) {
   ProfileBuilder builder;
   builder.op("aten::mm", kModel, work_of(kSaturated - 1, 0));
   EXPECT_FALSE(any_note(builder.derived(), {"64-bit"}));

@@ -4,7 +4,7 @@
 
 #include "analysis/findings/findings.h"
 #include "support/profile_builder.h"
-#include "support/told_rules.h"
+#include "support/rules_of_findings.h"
 
 namespace roofprof {
 namespace {

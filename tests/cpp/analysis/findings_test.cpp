@@ -4,7 +4,7 @@
 
 #include "core/idle.h"
 #include "support/device_builder.h"
-#include "support/told_rules.h"
+#include "support/rules_of_findings.h"
 
 namespace roofprof {
 namespace {
@@ -245,7 +245,7 @@ std::int64_t observers_own_ns() {
   return idle_by_observing(data.device->timeline, 2);
 }
 
-TEST(Findings, ADeviceThatWaitsIsToldAndABusyOneIsNot) {
+TEST(Findings, ADeviceThatWaitsIsReportedAndABusyOneIsNot) {
   EXPECT_EQ(rules_on_device(observers_own_ns() + 10'000, "gemm"), Rules{"idle-device"});
   EXPECT_EQ(rules_on_device(observers_own_ns() + 8'000, "gemm"), Rules{});  // busy for 71%
   EXPECT_EQ(rules_on_device(observers_own_ns(), "gemm"), Rules{});

@@ -92,7 +92,7 @@ std::size_t older_notes(const testing::Derived& report) {
   return count;
 }
 
-TEST(OlderKernels, AKernelFromBeforeTensorCoresIsTold) {
+TEST(OlderKernels, AKernelFromBeforeTensorCoresIsReported) {
   // The first case of the texts that roofprof grew from: a kernel for sm_50 on a card of 8.9.
   const testing::Derived report = with_kernel("maxwell_sgemm_128x64_nn", "8.9", DType::fp32, 990);
   ASSERT_EQ(report.coverage().notes.size(), 1);
@@ -103,7 +103,7 @@ TEST(OlderKernels, AKernelFromBeforeTensorCoresIsTold) {
   EXPECT_EQ(report.kernels().at(0).built_for, "sm_50");
 }
 
-TEST(OlderKernels, AreToldOnlyWhereThatMatters) {
+TEST(OlderKernels, AreReportedOnlyWhereThatMatters) {
   EXPECT_EQ(older_notes(with_kernel("ampere_bf16_s16816gemm_x", "9.0", DType::bf16, 600)), 1);
   // Of the same generation; the usual choice for fp32 on CUDA cores; little time; an unknown device; no name.
   EXPECT_EQ(older_notes(with_kernel("sm80_xmma_gemm_f16", "8.9", DType::fp16, 600)), 0);

@@ -74,7 +74,7 @@ TEST(OffDevice, NeedsNoRoof) {
   EXPECT_EQ(find_note(report.coverage().notes, "no-roof"), nullptr);
 }
 
-TEST(OffDevice, IsNoneWhoseLaunchesAreNotToldApart) {
+TEST(OffDevice, IsNoneWhoseLaunchesAreNotDistinguished) {
   HostBesideDevice builder;
   builder.run.kernel("add", builder.run.owner(builder.net, "aten::add"), 5'000, 6'000);
   builder.derived_of({builder.run.run});

@@ -43,7 +43,7 @@ TEST(MayProfile, WithSysAdminAndWithPerfmonOfNewDrivers) {
   }
 }
 
-TEST(OtherProfilers, AreToldByTheirEnvironment) {
+TEST(OtherProfilers, AreReportedByTheirEnvironment) {
   const std::vector<std::pair<const char*, const char*>> variables = {
       {"CUDA_INJECTION64_PATH", "a library that the driver loads (CUDA_INJECTION64_PATH=/opt/libtool.so)"},
       {"NSYS_PROFILING_SESSION_ID", "Nsight Systems (NSYS_PROFILING_SESSION_ID is set)"},
@@ -64,7 +64,7 @@ TEST(OtherProfilers, AreToldByTheirEnvironment) {
 
 #ifndef ROOFPROF_FAKES  // which are built where there are CUPTI's headers
 
-TEST(WithoutCuptisHeaders, ItIsSaid) {
+TEST(WithoutCuptisHeaders, ItIsReported) {
   try {
     make_collector("cuda:0");
     FAIL() << "a collector was made";

@@ -25,7 +25,7 @@ const std::string kHandMade = std::string(ROOFPROF_TEST_DATA) + "/data/device/ha
 const std::string kH100 = std::string(ROOFPROF_TEST_DATA) + "/data/gpu/h100/device_data.txt";
 
 template <class Error, class Call>
-std::string said(const Call& call) {
+std::string refusal(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -144,7 +144,7 @@ TEST(RecordedData, WhatIsNoDeviceDataIsRefusedInASentence) {
        "'counters[0].records[0].values.dream_bytes' is unknown: there is no counter 'dream_bytes'"},
   };
   for (const auto& [text, problem] : cases) {
-    const std::string message = said<RecordedDataError>([&text = text] { recorded_from_json(text); });
+    const std::string message = refusal<RecordedDataError>([&text = text] { recorded_from_json(text); });
     EXPECT_TRUE(message.starts_with("the text is no recorded device data: ")) << message;
     EXPECT_TRUE(message.ends_with(problem)) << message;
   }
@@ -159,7 +159,7 @@ TEST(RecordedFuzz, DamagedFilesAreRefusedOrReadBackAsTheyAre) {
       std::string text = valid;
       for (std::size_t times = 1 + damage.below(4); times > 0; --times) damage.apply(text);
       RecordedData data;
-      const std::string message = said<RecordedDataError>([&] { data = recorded_from_json(text); });
+      const std::string message = refusal<RecordedDataError>([&] { data = recorded_from_json(text); });
       const bool was_read = message == "(nothing was thrown)";
       ++(was_read ? read : refused);
       if (was_read) {
@@ -206,7 +206,7 @@ class Replay : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   template <class Call>
   static void refuses(const Call& call, const std::string& words) {
-    EXPECT_EQ(said<CollectorError>(call), words);
+    EXPECT_EQ(refusal<CollectorError>(call), words);
   }
 
   // Tests may run side by side, each in a process of its own.
@@ -265,7 +265,7 @@ TEST_F(Replay, AnH100sKernelsAreThoseOfTheDay) {
   }
 }
 
-TEST_F(Replay, WhatIsNotThereIsSaid) {
+TEST_F(Replay, WhatIsNotThereIsReported) {
   refuses([&] { replaying_collector(path_); },
           "there is no device data to read: cannot read '" + path_ + "': No such file or directory");
   std::ofstream(path_) << "something else\n";

@@ -146,7 +146,7 @@ TEST(CollectiveData, ACountHasNoTimes) {
   EXPECT_FALSE(data.time_ns);
 }
 
-TEST(CollectiveData, WhatHasNoTimesIsSaid) {
+TEST(CollectiveData, WhatHasNoTimesIsReported) {
   auto pass = pass_of({});
   pass.collectives.left_out = 5;
   pass.collectives.unfinished = 1;

@@ -160,7 +160,7 @@ TEST(DeviceJoin, WhereShapesAreNotKnownTheTimeIsTheModulesAndTheOpsTogether) {
   EXPECT_EQ(group({"shapes"})[0].kernel_count, std::nullopt);
 }
 
-TEST(DeviceJoin, KernelsOfGraphsAreToldApartByNode) {
+TEST(DeviceJoin, KernelsOfGraphsAreDistinguishedByNode) {
   DeviceProfileBuilder builder;
   RunBuilder run;
   const auto place = run.owner(kModel, "graph");
@@ -196,7 +196,7 @@ TEST(DeviceJoin, CopiesAndFillsAreNoKernelsButTakeTime) {
   EXPECT_EQ(report.kernels()[0].copied, "pageable to device");
 }
 
-TEST(DeviceJoin, LostRecordsAreToldAndLowerLimitsSaidToBeSuch) {
+TEST(DeviceJoin, LostRecordsAreReportedAndLowerLimitsReportedToBeSuch) {
   DeviceProfileBuilder builder;
   RunBuilder run;
   const auto place = run.owner(kModel);

@@ -59,7 +59,7 @@ TEST(Events, AreNotThereWhereNoneWereKept) {
   EXPECT_EQ(join(net.observed).times->events, Events{});
 }
 
-TEST(Events, WhatThereWasNoRoomForIsSaid) {
+TEST(Events, WhatThereWasNoRoomForIsReported) {
   Kept net;
   net.observed.timed = {net.pass(300)};
   auto events = std::make_shared<PassEvents>();

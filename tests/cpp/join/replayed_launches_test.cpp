@@ -178,8 +178,8 @@ TEST_P(RandomCode, GivesEachCallItsOwnLaunchesOrNone) {
     const auto replay_after = i < generated ? net_.replay : 0;
     const bool alone = std::ranges::any_of(
         given, [&](const Given& launch) { return launch.replay != replay_before && launch.replay != replay_after; });
-    const bool told = doubt == Doubt::none && !alone && (calls == 1 || (kernels_ == calls && moves));
-    for (const auto& launch : given) expected_[told ? launch.module : kModel] += launch.ns;
+    const bool known = doubt == Doubt::none && !alone && (calls == 1 || (kernels_ == calls && moves));
+    for (const auto& launch : given) expected_[known ? launch.module : kModel] += launch.ns;
     if (i == generated) break;
     const std::string name = "triton_poi_fused_" + std::to_string(below(3));
     const auto ns = any_ns();

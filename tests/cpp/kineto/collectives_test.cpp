@@ -21,8 +21,8 @@ using testing::TraceText;
 constexpr const char* kGroup4 = R"("Group size": 4, "Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]")";
 constexpr const char* kRing = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
 
-std::string told(const std::string& name, const std::string& dtype, std::int64_t in, std::int64_t out,
-                 const std::string& more = kGroup4) {
+std::string recorded(const std::string& name, const std::string& dtype, std::int64_t in, std::int64_t out,
+                     const std::string& more = kGroup4) {
   return R"("Collective name": ")" + name + R"(", "dtype": ")" + dtype + R"(", "In msg nelems": )" +
          std::to_string(in) + R"(, "Out msg nelems": )" + std::to_string(out) + (more.empty() ? "" : ", " + more);
 }
@@ -44,7 +44,7 @@ Collective row_of(const TraceText& trace) {
 TEST(KinetoCollectives, BytesGroupAndAlgorithmComeFromRecordAndKernel) {
   TraceText trace;
   trace.fact(R"("distributedInfo": {"backend": "nccl", "rank": 2, "world_size": 4})");
-  add_call(trace, "c10d::allreduce_", told("allreduce", "BFloat16", 1000, 1000), 1, 0);
+  add_call(trace, "c10d::allreduce_", recorded("allreduce", "BFloat16", 1000, 1000), 1, 0);
   trace.op("aten::mm", 60, 20).launch(2, 65).kernel(kRing, 1, 100, 200, 20).kernel("gemm", 2, 150, 70, 7);
   const auto row = row_of(trace);
   EXPECT_EQ(row.name, "all_reduce");
@@ -80,7 +80,7 @@ TEST(KinetoCollectives, EachKindHasTheSizeOfNcclTests) {
         Kind{"c10d::send", "send", 10, 10, 40, 1}, Kind{"c10d::recv_", "recv", 10, 10, 40, 1},
         Kind{"c10d::gather_", "gather", 10, 40, 160, 0.75}, Kind{"c10d::scatter_", "scatter", 40, 10, 160, 0.75}}) {
     TraceText trace;
-    add_call(trace, kind.op, told(kind.record, "Float", kind.in, kind.out), 1, 0);
+    add_call(trace, kind.op, recorded(kind.record, "Float", kind.in, kind.out), 1, 0);
     trace.kernel("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", 1, 100, 10);
     const auto row = row_of(trace);
     EXPECT_EQ(row.bytes, kind.bytes) << kind.op;
@@ -116,7 +116,7 @@ TEST(KinetoCollectives, OldTracesTellSizesByRangesAndNoGroup) {
 TEST(KinetoCollectives, UnevenPartsHaveNoBusBandwidth) {
   TraceText trace;
   const std::string splits = std::string(R"("In split size": "[3, 1, 3, 3]", "Out split size": "[]", )") + kGroup4;
-  add_call(trace, "c10d::alltoall_base_", told("all_to_allv", "Float", 40, 40, splits), 1, 0);
+  add_call(trace, "c10d::alltoall_base_", recorded("all_to_allv", "Float", 40, 40, splits), 1, 0);
   trace.kernel("ncclDevKernel_SendRecv(x)", 1, 100, 10);
   const auto row = row_of(trace);
   EXPECT_EQ(row.bytes, 160);
@@ -129,7 +129,7 @@ TEST(KinetoCollectives, UnevenPartsHaveNoBusBandwidth) {
 TEST(KinetoCollectives, CoalescedCallsHaveNoTimesAndTheirKernelARowOfItsOwn) {
   TraceText trace;
   trace.event("cpu_op", "c10d::allreduce_", 0, 50)
-      .event("cpu_op", "record_param_comms", 10, 30, told("allreduce", "Float", 10, 10))
+      .event("cpu_op", "record_param_comms", 10, 30, recorded("allreduce", "Float", 10, 10))
       .launch(1, 100)
       .kernel("ncclDevKernel_AllReduce_Sum_f32_TREE_LL128(x)", 1, 110, 40);
   const auto derived = derived_of(trace);
@@ -148,7 +148,7 @@ TEST(KinetoCollectives, CoalescedCallsHaveNoTimesAndTheirKernelARowOfItsOwn) {
 // Kernels that are in no row hide communication all the same; copies do not compute.
 TEST(KinetoCollectives, WhatAnyKernelHidesIsNotExposed) {
   TraceText trace;
-  add_call(trace, "c10d::allreduce_", told("allreduce", "Float", 10, 10), 1, 0);
+  add_call(trace, "c10d::allreduce_", recorded("allreduce", "Float", 10, 10), 1, 0);
   trace.kernel(kRing, 1, 100, 100, 20).kernel("from before", 77, 120, 30, 7).copy("Memcpy DtoH", 78, 160, 20, 8);
   EXPECT_EQ(row_of(trace).exposed_ns, 70'000);
 }
@@ -177,9 +177,9 @@ TEST(KinetoCollectives, NumbersOfCallsAreThoseOfTheRecordOrTheOrderInTheGroup) {
   TraceText trace;
   const std::string numbered = std::string(R"("Seq": 41, )") + kGroup4;
   const std::string other = R"("Group size": 2, "Process Group Name": "7", "Process Group Ranks": "[0, 2]")";
-  add_call(trace, "c10d::allreduce_", told("allreduce", "Float", 10, 10, numbered), 1, 0);
-  add_call(trace, "c10d::allreduce_", told("allreduce", "Float", 10, 10, other), 2, 100);
-  add_call(trace, "c10d::allreduce_", told("allreduce", "Float", 10, 10, other), 3, 200);
+  add_call(trace, "c10d::allreduce_", recorded("allreduce", "Float", 10, 10, numbered), 1, 0);
+  add_call(trace, "c10d::allreduce_", recorded("allreduce", "Float", 10, 10, other), 2, 100);
+  add_call(trace, "c10d::allreduce_", recorded("allreduce", "Float", 10, 10, other), 3, 200);
   trace.kernel(kRing, 1, 300, 5).kernel(kRing, 2, 310, 5).kernel(kRing, 3, 320, 5);
   const auto pass = observed_of(trace).timed.at(0).collectives;
   ASSERT_EQ(pass.calls.size(), 3);

@@ -50,9 +50,9 @@ TEST(MeasuringBackgroundLoad, AnotherProcessIsSeen) {
   if (!busy_seconds(allowed_cpus())) GTEST_SKIP() << "this system does not tell what its processors do";
   const pid_t child = fork();
   if (child == 0) spin();
-  const BackgroundLoad neighbours;
-  EXPECT_TRUE(becomes_true([&] { return neighbours.share().value_or(0) > 0; }));
-  EXPECT_LE(neighbours.share().value_or(2), 1);
+  const BackgroundLoad other_load;
+  EXPECT_TRUE(becomes_true([&] { return other_load.share().value_or(0) > 0; }));
+  EXPECT_LE(other_load.share().value_or(2), 1);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }

@@ -56,7 +56,7 @@ class GpuRoofs : public WithFakes {
     return measure_roofs(options, [this](std::string_view line) { lines_.emplace_back(line); });
   }
 
-  bool told(const std::string& part) const {
+  bool has_line(const std::string& part) const {
     for (const auto& line : lines_) {
       if (line.find(part) != std::string::npos) return true;
     }
@@ -159,9 +159,9 @@ class Scripted final : public DeviceCollector {
 };
 
 TEST_F(GpuRoofs, NameTheKernelsAndHaveTheBytesThatTheL2Counts) {
-  RoofOptions asked = options();
-  asked.collector = [] { return std::make_unique<Scripted>(); };
-  const auto measured = measure(asked);
+  RoofOptions with_collector = options();
+  with_collector.collector = [] { return std::make_unique<Scripted>(); };
+  const auto measured = measure(with_collector);
   int number = 0;
   for (const auto& peak : measured.ceilings.compute) {
     ASSERT_TRUE(peak.fastest);
@@ -201,7 +201,7 @@ TEST_F(GpuRoofs, SayWhatHoldsThemDownAndWhatIsLeftOut) {
   EXPECT_EQ(measured.ceilings.curve.points.size(), 1u);  // DRAM, for each mix
   EXPECT_EQ(measured.ceilings.compute_for(DType::tf32), nullptr);
   EXPECT_EQ(measured.ceilings.compute_for(DType::bf16), nullptr);
-  EXPECT_TRUE(told("tf32 is left out: the GPU's tensor cores do not have it"));
+  EXPECT_TRUE(has_line("tf32 is left out: the GPU's tensor cores do not have it"));
 }
 
 }  // namespace

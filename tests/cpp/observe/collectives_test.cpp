@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using testing::observe_in_model;
 
 // Whether a Work tells its end by a future, by isCompleted(), or not at all.
-enum class Tells : std::uint8_t { by_future, when_asked, fails };
+enum class Tells : std::uint8_t { by_future, on_request, fails };
 
 // Calls end after the time that the test says, or when it opens the gate.
 using Gate = std::shared_future<void>;
@@ -44,7 +44,7 @@ class GatedWork : public c10d::Work {
   GatedWork& operator=(const GatedWork&) = delete;
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (tells_ == Tells::when_asked) return c10d::Work::getFuture();  // it throws
+    if (tells_ == Tells::on_request) return c10d::Work::getFuture();  // it throws
     return future_;
   }
 
@@ -129,8 +129,8 @@ TEST(Collectives, WhatIsComputedMeanwhileHidesThem) {
       << "but for what is rounded to nanoseconds";
 }
 
-TEST(Collectives, WorkWithoutAFutureIsAskedWhenTheNextOpBegins) {
-  const auto group = group_of(2, Tells::when_asked, kTakes);
+TEST(Collectives, WorkWithoutAFutureIsRequestedWhenTheNextOpBegins) {
+  const auto group = group_of(2, Tells::on_request, kTakes);
   auto values = std::vector{torch::ones({256})};
   const auto pass = observe_in_model([&] {
     group->allreduce(values)->wait();  // and released

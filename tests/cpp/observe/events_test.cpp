@@ -73,7 +73,7 @@ TEST(KeptEvents, AddUpToTheTimesOfTheOps) {
   EXPECT_EQ(pass.events->left_out, 0);
 }
 
-TEST(KeptEvents, AreNotKeptUnasked) {
+TEST(KeptEvents, AreNotKeptUnrequested) {
   EXPECT_FALSE(kept(work, false).events);
   // No thread has got anything to put them in.
   auto session = std::make_shared<Session>();
@@ -84,7 +84,7 @@ TEST(KeptEvents, AreNotKeptUnasked) {
   session->stop();
 }
 
-TEST(KeptEvents, OfEachThreadAreTold) {
+TEST(KeptEvents, OfEachThreadAreReported) {
   int other = 0;
   auto session = std::make_shared<Session>();
   session->setup.keeps_events = true;

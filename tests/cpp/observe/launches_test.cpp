@@ -120,7 +120,7 @@ std::string described(const LaunchOwner& owner) {
          std::string(kPhaseNames[static_cast<std::size_t>(owner.owner.phase)]) + " " + owner.op;
 }
 
-struct Told {
+struct Observed {
   std::vector<Pass::Op> ops;
   std::vector<LaunchOwner> owners;
   Recorder& recorder;
@@ -134,8 +134,8 @@ struct Told {
   std::vector<std::string> launched() const { return described_by(recorder.launched); }
 };
 
-Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std::function<void()>& body,
-          std::vector<Module> modules = std::vector<Module>(5)) {
+Observed observed(const std::shared_ptr<Session>& session, Recorder& recorder, const std::function<void()>& body,
+                  std::vector<Module> modules = std::vector<Module>(5)) {
   session->start(kOutside, &recorder);
   try {
     body();
@@ -150,9 +150,9 @@ Told told(const std::shared_ptr<Session>& session, Recorder& recorder, const std
   return {std::move(host.ops), std::move(owners), recorder};
 }
 
-Told told(const std::function<void()>& body) {
+Observed observed(const std::function<void()>& body) {
   auto session = std::make_shared<Session>(5);
-  return told(session, new_recorder(), [&] {
+  return observed(session, new_recorder(), [&] {
     session->frames.enter(kLayer, &session);
     body();
     session->frames.leave(&session);
@@ -165,7 +165,7 @@ TEST(Launches, BelongToTheOpThatCounts) {
   const auto input = at::rand({4, 16});
   const auto weight = at::rand({8, 16});
   const auto bias = at::rand({8});
-  const auto seen = told([&] { at::linear(input, weight, bias); });
+  const auto seen = observed([&] { at::linear(input, weight, bias); });
   EXPECT_EQ(seen.pushed(), (Strings{"1 forward ", "3 forward ", "3 forward aten::linear"}));
   EXPECT_TRUE(seen.recorder.balanced());
   const auto& bucket = seen.ops.at(static_cast<std::size_t>(seen.owners.at(seen.recorder.ids[2]).bucket));
@@ -174,16 +174,16 @@ TEST(Launches, BelongToTheOpThatCounts) {
 }
 
 TEST(Launches, OfAnUnknownOpAreItsOwnButForWhatItDispatches) {
-  const auto seen = told([] { call("around", call("kernel", at::empty({3}))); });
+  const auto seen = observed([] { call("around", call("kernel", at::empty({3}))); });
   EXPECT_EQ(seen.launched(), (Strings{"3 forward launches_test::kernel", "3 forward launches_test::around",
                                       "3 forward launches_test::around"}));
   const auto pushed = seen.pushed();
   EXPECT_TRUE(std::ranges::find(pushed, "3 forward aten::neg") != pushed.end());
 }
 
-TEST(Launches, OfTheSameOpAreToldApartByShapesAndNotByResults) {
+TEST(Launches, OfTheSameOpAreDistinguishedByShapesAndNotByResults) {
   const auto mostly_zero = at::zeros({100}).index_put_({at::arange(0, 7)}, at::ones({7}));
-  const auto seen = told([&] {
+  const auto seen = observed([&] {
     for (int n : {1, 2, 1, 2}) at::neg(at::empty({n}));
     at::nonzero(mostly_zero);
     at::nonzero(at::ones({100}));
@@ -203,7 +203,7 @@ TEST(Launches, OfTheBackwardBelongToTheForwardsModule) {
   auto session = std::make_shared<Session>(5);
   const auto weight = at::ones({2, 3}).set_requires_grad(true);
   const auto other = at::ones({4, 2}).set_requires_grad(true);
-  const auto seen = told(session, new_recorder(), [&] {
+  const auto seen = observed(session, new_recorder(), [&] {
     session->frames.enter(kLayer, &weight);
     const auto hidden = at::linear(at::ones({5, 3}), weight);
     session->frames.leave(&weight);
@@ -224,7 +224,7 @@ TEST(Launches, AreBalancedWhateverIsRaised) {
   auto& recorder = new_recorder();
   const auto x = at::ones({3});
   const int never_left = 0;
-  const auto seen = told(session, recorder, [&] {
+  const auto seen = observed(session, recorder, [&] {
     session->frames.enter(kLayer, &x);
     session->frames.enter(kOther, &never_left);
     EXPECT_THROW(call("raises", x), std::domain_error);
@@ -235,11 +235,11 @@ TEST(Launches, AreBalancedWhateverIsRaised) {
   EXPECT_TRUE(recorder.balanced());
   EXPECT_EQ(seen.launched(), (Strings{"4 forward launches_test::kernel", "1 forward launches_test::kernel"}));
 
-  EXPECT_THROW(told(session, recorder,
-                    [&] {
-                      session->frames.enter(kLayer, &x);
-                      call("raises", x);
-                    }),
+  EXPECT_THROW(observed(session, recorder,
+                        [&] {
+                          session->frames.enter(kLayer, &x);
+                          call("raises", x);
+                        }),
                std::domain_error);
   EXPECT_TRUE(recorder.balanced());
 }
@@ -250,7 +250,7 @@ TEST(Launches, OfRegionsOptimizersAndDeclaredWork) {
   const int step = 0;
   const int region = 0;
   const int work = 0;
-  const auto seen = told(session, new_recorder(), [&] {
+  const auto seen = observed(session, new_recorder(), [&] {
     session->frames.enter_optimizer(&step);
     call("kernel", x);
     session->frames.leave(&step);
@@ -272,7 +272,7 @@ TEST(Launches, OfRegionsOptimizersAndDeclaredWork) {
 
 // A compiled step calls the backward, whose code is compiled as well: it has its own region, with its own owner.
 TEST(Launches, OfACompiledBackwardInACompiledStep) {
-  const auto seen = told([] {
+  const auto seen = observed([] {
     at::RecordFunction step(at::RecordScope::FUNCTION);
     step.before("Torch-Compiled Region: 0/0");
     recorder()->launch();
@@ -306,7 +306,7 @@ TEST(Launches, OfAScriptFollowItsModules) {
   places->add(model, kModel, tree.modules);
   session->setup.scripts = std::move(places);
   ASSERT_EQ(tree.modules.at(3).path, "inner");
-  const auto seen = told(
+  const auto seen = observed(
       session, new_recorder(),
       [&] {
         session->frames.enter(kModel, &model);

@@ -127,29 +127,29 @@ TEST(Nesting, IsRefusedInOneSentenceAndChangesNothing) {
 // Notes what both count while exceptions unwind the stack, one inside of the other.
 struct Notes {
   const InFlight& in_flight;
-  std::vector<std::pair<int, unsigned>>& said;
+  std::vector<std::pair<int, unsigned>>& noted;
   int deeper;
 
   ~Notes() {
     note();
-    if (deeper > 0) raise(in_flight, said, deeper - 1);
+    if (deeper > 0) raise(in_flight, noted, deeper - 1);
   }
-  void note() const { said.emplace_back(std::uncaught_exceptions(), in_flight.count()); }
-  static void raise(const InFlight& in_flight, std::vector<std::pair<int, unsigned>>& said, int deeper) {
+  void note() const { noted.emplace_back(std::uncaught_exceptions(), in_flight.count()); }
+  static void raise(const InFlight& in_flight, std::vector<std::pair<int, unsigned>>& noted, int deeper) {
     try {
-      const Notes notes{in_flight, said, deeper};
+      const Notes notes{in_flight, noted, deeper};
       throw std::runtime_error("unwinds");
     } catch (const std::runtime_error&) {
-      said.emplace_back(std::uncaught_exceptions(), in_flight.count());
+      noted.emplace_back(std::uncaught_exceptions(), in_flight.count());
     }
   }
 };
 
 TEST(InFlight, CountsAsTheStandardLibraryDoes) {
   const InFlight in_flight;
-  std::vector<std::pair<int, unsigned>> said;
-  Notes::raise(in_flight, said, 2);
-  EXPECT_EQ(said, (std::vector<std::pair<int, unsigned>>{{1, 1}, {2, 2}, {3, 3}, {2, 2}, {1, 1}, {0, 0}}));
+  std::vector<std::pair<int, unsigned>> noted;
+  Notes::raise(in_flight, noted, 2);
+  EXPECT_EQ(noted, (std::vector<std::pair<int, unsigned>>{{1, 1}, {2, 2}, {3, 3}, {2, 2}, {1, 1}, {0, 0}}));
 }
 
 }  // namespace

@@ -69,11 +69,11 @@ class Properties {
   // "byte"; what it is counted in. Throws CuptiError.
   std::string unit(const HostProfiler& host, const std::string& metric) const {
     const HostObject object = host.make_object();
-    auto asked = params<CUpti_Profiler_Host_GetMetricProperties_Params>();
-    asked.pHostObject = object.get();
-    asked.pMetricName = metric.c_str();
-    checked("cuptiProfilerHostGetMetricProperties", ask_, &asked);
-    return asked.pDimUnit;
+    auto request = params<CUpti_Profiler_Host_GetMetricProperties_Params>();
+    request.pHostObject = object.get();
+    request.pMetricName = metric.c_str();
+    checked("cuptiProfilerHostGetMetricProperties", ask_, &request);
+    return request.pDimUnit;
   }
 
  private:

@@ -82,9 +82,9 @@ TEST(CeilingsTable, SaysWhatGaveThePeaksAndHowMuchLowerTheSustainedRatesAre) {
   roofs.compute[0].operations_per_second = 80e12;
   roofs.compute[0].sustained = SustainedRate{60e12, 1.02, 1'410e6, 690};
   roofs.compute[1].sustained = SustainedRate{1.2e12, 1, 0, 0};
-  const std::string said = "over 1 s: fp32 60.0 TFLOP/s, 25.0% lower, at 1410 MHz and 690 W; fp64 1.20 TFLOP/s";
-  EXPECT_EQ(sustained_text(roofs), said);
-  EXPECT_TRUE(has(ceilings_table(roofs, 160), said));
+  const std::string expected = "over 1 s: fp32 60.0 TFLOP/s, 25.0% lower, at 1410 MHz and 690 W; fp64 1.20 TFLOP/s";
+  EXPECT_EQ(sustained_text(roofs), expected);
+  EXPECT_TRUE(has(ceilings_table(roofs, 160), expected));
   roofs.compute[0].fastest = FastestWork{"at::mm 64x64x64 (MxKxN), right transposed", "sgemm", ""};
   roofs.compute[1].fastest = FastestWork{"convolution", "", "torch.profiler is active"};
   EXPECT_EQ(fastest_text(roofs),

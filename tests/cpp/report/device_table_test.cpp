@@ -27,7 +27,7 @@ TEST(SimulatedDevice, ShowsTheDevicesColumnsAt120) {
   EXPECT_TRUE(contains(testing::sample_toy().table(by("kernel")), "no kernels: nothing was traced on a device"));
 }
 
-TEST(KernelTable, LongestFirstWhateverElseIsAsked) {
+TEST(KernelTable, LongestFirstWhateverElseIsRequested) {
   const Report report = testing::simulated_convnet();
   const auto rows = row_lines(report.table(by("kernel")));
   ASSERT_EQ(rows.size(), report.kernels().size());
@@ -45,7 +45,7 @@ TEST(KernelTable, LongestFirstWhateverElseIsAsked) {
   EXPECT_TRUE(contains(row_lines(report.table(options))[0], "[memcpy pageable to device]"));
 }
 
-TEST(KernelTable, ShowsTheColumnsAskedFor) {
+TEST(KernelTable, ShowsTheColumnsRequested) {
   TableOptions options = by("kernel");
   options.width = 200;
   options.columns = {"module", "op", "grid", "block", "arch", "dram", "copied", "name"};

@@ -191,7 +191,7 @@ TEST(Table, SortsFlatWithFullPathsLargestFirstAndUnknownFiguresLast) {
   EXPECT_TRUE(contains(by_op, "5 more rows"));
 }
 
-TEST(Table, ShowsTheColumnsAskedFor) {
+TEST(Table, ShowsTheColumnsRequested) {
   const auto lines = lines_of(testing::sample_toy().table({.columns = {"calls", "self_time", "ai", "FLOP/s"}}));
   EXPECT_NE(std::find(lines.begin(), lines.end(), "module  calls  self time     AI  FLOP/s"), lines.end());
 }

@@ -57,10 +57,10 @@ inline std::vector<Scenario> read_scenarios() {
   return scenarios;
 }
 
-// The row's note with what was raised, and why a door cannot call again, filled in.
-inline std::string expected_note(const Scenario& scenario, const std::string& error, const std::string& door) {
+// The row's note with what was raised, and why a front end cannot call again, filled in.
+inline std::string expected_note(const Scenario& scenario, const std::string& error, const std::string& front_end) {
   auto note = scenario.note;
-  for (const auto& [mark, text] : {std::pair{std::string("{error}"), error}, {std::string("{door}"), door}}) {
+  for (const auto& [mark, text] : {std::pair{std::string("{error}"), error}, {std::string("{front_end}"), front_end}}) {
     if (const auto at = note.find(mark); at != note.npos) note.replace(at, mark.size(), text);
   }
   return note;

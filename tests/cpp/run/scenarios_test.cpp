@@ -1,5 +1,5 @@
-// The table of scenarios through C++'s door. With ROOFPROF_SCENARIOS=FILE the reports are written there as JSON, for
-// tests/python/run/test_scenarios.py to compare with those of Python's door.
+// The table of scenarios through C++'s front end. With ROOFPROF_SCENARIOS=FILE the reports are written there as JSON,
+// for tests/python/run/test_scenarios.py to compare with those of Python's front end.
 
 #include <gtest/gtest.h>
 #include <torch/nn.h>
@@ -76,9 +76,9 @@ bool is_of_the_loop(const Note& note) {
 }
 
 #ifdef ROOFPROF_FAKES
-class CppDoor : public WithFakes, public ::testing::WithParamInterface<Scenario> {
+class CppFrontEnd : public WithFakes, public ::testing::WithParamInterface<Scenario> {
 #else
-class CppDoor : public ::testing::TestWithParam<Scenario> {
+class CppFrontEnd : public ::testing::TestWithParam<Scenario> {
 #endif
  protected:
   static void TearDownTestSuite() {
@@ -102,7 +102,7 @@ class CppDoor : public ::testing::TestWithParam<Scenario> {
   }
 };
 
-TEST_P(CppDoor, DoesWhatTheTableSays) {
+TEST_P(CppFrontEnd, DoesWhatTheTableSays) {
   const auto& scenario = GetParam();
 #ifndef ROOFPROF_FAKES
   if (scenario.model == "lost") GTEST_SKIP() << "the fake libraries are not built";
@@ -138,7 +138,7 @@ TEST_P(CppDoor, DoesWhatTheTableSays) {
   add(scenario, model, x, raised, report);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CppDoor, ::testing::ValuesIn(testing::read_scenarios()), testing::test_name);
+INSTANTIATE_TEST_SUITE_P(Table, CppFrontEnd, ::testing::ValuesIn(testing::read_scenarios()), testing::test_name);
 
 }  // namespace
 }  // namespace roofprof

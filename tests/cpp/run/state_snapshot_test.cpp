@@ -112,7 +112,7 @@ TEST(Storages, FreedMeanwhileGetTheirMemoryBackWithItsValues) {
   EXPECT_TRUE(at::equal(freed, at::arange(1000, at::kFloat)));
 }
 
-TEST(Storages, WhoseValuesWereNotKeptAreSaid) {
+TEST(Storages, WhoseValuesWereNotKeptAreReported) {
   const auto pool = at::ones({1000});
   const auto part = pool.slice(0, 0, 10);
   KeptTensors kept({{pool, /*by_value=*/false}, {part, /*by_value=*/false}});

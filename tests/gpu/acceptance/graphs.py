@@ -33,14 +33,16 @@ def check_compiled(part: Part, machine: Machine, mode: str) -> None:
     report = machine.profile(label, compiled, images, ceilings=machine.roofs)
     check_report(part, machine, label, report)
     beside_torch(part, machine, label, call, report)
-    told = machine.profile(f"{label}, kernels", compiled, images, ceilings=machine.roofs, compiled_kernels=True)
-    generated = [kernel for kernel in told.kernels if kernel.name.startswith("triton_")]
-    part.holds(f"{label}: generated kernels are told", len(generated), notes(told))
+    report = machine.profile(f"{label}, kernels", compiled, images, ceilings=machine.roofs, compiled_kernels=True)
+    generated = [kernel for kernel in report.kernels if kernel.name.startswith("triton_")]
+    part.holds(f"{label}: generated kernels are told", len(generated), notes(report))
     nameless = [kernel.name for kernel in generated if not kernel.modules]
-    part.equal(f"{label}: generated kernels whose modules are not known", nameless, [], notes(told))
-    in_modules = sum(kernel.total for kernel in told.kernels if kernel.modules)
-    part.between(f"{label}: time of kernels with modules", in_modules / (told.total.time or 1), KNOWN, 1.0, notes(told))
-    part.fact(f"{label}: kernels and their modules", [(k.name, k.modules, k.bytes, k.total) for k in told.kernels])
+    part.equal(f"{label}: generated kernels whose modules are not known", nameless, [], notes(report))
+    in_modules = sum(kernel.total for kernel in report.kernels if kernel.modules)
+    part.between(
+        f"{label}: time of kernels with modules", in_modules / (report.total.time or 1), KNOWN, 1.0, notes(report)
+    )
+    part.fact(f"{label}: kernels and their modules", [(k.name, k.modules, k.bytes, k.total) for k in report.kernels])
 
 
 def check_graph(part: Part, machine: Machine) -> None:

@@ -444,21 +444,21 @@ def test_the_users_compiled_code_is_as_it_was_and_a_report_tells_of_its_kernels(
         assert torch._inductor.config.get_config_copy() == config
         with torch.compiler.set_stance("fail_on_recompile"):
             model(x)
-        unasked = profiler(model).run(x)
+        without = profiler(model).run(x)
         with profiler(model) as block:
             model(x)
     assert "times the time of a call with your own code" in note_of(report, "compiled-again")
     assert "times the time that it takes in the timed runs" in note_of(report, "compiled-kernels")
     report.to_json(tmp_path / "r.json")
     again = roofprof.Report.from_json(tmp_path / "r.json")
-    said = [[(k.name, k.modules, k.bytes, k.code) for k in one.kernels] for one in (again, report)]
-    assert said[0] == said[1] != []
+    kernels = [[(k.name, k.modules, k.bytes, k.code) for k in one.kernels] for one in (again, report)]
+    assert kernels[0] == kernels[1] != []
     assert "cpp_fused" in report.table(by="kernel", width=300)
     # Where nobody asks nothing more is compiled, and a table of kernels says how to get them.
-    assert unasked.kernels == []
-    assert unasked.row("0").time is None
+    assert without.kernels == []
+    assert without.row("0").time is None
     how = "compiled_kernels=True (--compiled-kernels) tells those of compiled code"
-    assert how in unasked.table(by="kernel", width=300)
+    assert how in without.table(by="kernel", width=300)
     # In a block fused loops are not dispatched.
     assert block.report().total.incomplete
     assert block.report().total.flops < report.total.flops

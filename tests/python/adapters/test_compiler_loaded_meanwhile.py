@@ -42,7 +42,7 @@ class Model(nn.Module):
 import roofprof
 
 
-def check(kind, door):
+def check(kind, entry):
     global KIND
     KIND = kind
     model, x = Model(), torch.ones(1, 16)
@@ -50,9 +50,9 @@ def check(kind, door):
     assert "torch._dynamo" not in sys.modules  # it takes seconds to load
     finders = list(sys.meta_path)
     with torch.no_grad():
-        if door == "count":
+        if entry == "count":
             report = roofprof.count(model, x)
-        elif door == "run":
+        elif entry == "run":
             report = roofprof.RooflineProfiler(model, warmup=0, repeat=1).run(x)
         else:
             with roofprof.RooflineProfiler(model) as profiler:
@@ -66,13 +66,13 @@ def check(kind, door):
     assert dynamo.eval_frame._stance.stance == "default"
 
 
-for kind, door in CASES:
+for kind, entry in CASES:
     child = os.fork()  # nothing has run yet, and no thread
     if child == 0:
         try:
-            check(kind, door)
+            check(kind, entry)
         except BaseException as error:
-            print(kind, door, type(error).__name__, (str(error).strip().splitlines() or [""])[0], flush=True)
+            print(kind, entry, type(error).__name__, (str(error).strip().splitlines() or [""])[0], flush=True)
         finally:
             os._exit(0)
     os.waitpid(child, 0)

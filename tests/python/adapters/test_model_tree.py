@@ -236,7 +236,7 @@ def test_before_and_without_their_shape_such_weights_are_what_is_known():
     assert [found[name][2] - bias * 4 for name in weights] == held
 
 
-def test_params_of_an_unknown_shape_are_not_told():
+def test_params_of_an_unknown_shape_are_not_reported():
     holds = Model(lambda self, x: x + 1, weight=FourBits(packed_bytes(8), bnb_quantized=True))
     report = roofprof.count(nn.Sequential(nn.Identity(), holds), torch.rand(2))
     assert (report.total.params, report.row("1").params, report.row("0").params) == (None, None, 0)

@@ -57,7 +57,7 @@ def test_links_are_not_followed(folder):
         assert "links are not followed" in refused(folder, name)
 
 
-def test_what_is_no_report_is_said_and_hidden_files_are_none(folder):
+def test_what_is_no_report_is_reported_and_hidden_files_are_none(folder):
     (folder.path / "other.json").write_text('{"a": 1}')
     (folder.path / "deep.json").mkdir()
     os.mkfifo(folder.path / "pipe.json")

@@ -43,7 +43,7 @@ def over_pipes(folder):
     return Client(stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))))
 
 
-def asked(client, *calls):
+def answers_to(client, *calls):
     """Each answer with whether it is an error; and the tools."""
 
     async def ask():
@@ -67,7 +67,7 @@ def test_tools_answer_as_they_do_in_python_and_refuse_what_is_outside(folder, wa
         ("docs", {"page": "definitions#kernels"}),
     ]
     outside = ["../outside.json", str(folder.parent / "outside.json"), "link.json", "/etc/passwd"]
-    answers, listed = asked(way(folder), *calls, *(("rows", {"report": name}) for name in outside))
+    answers, listed = answers_to(way(folder), *calls, *(("rows", {"report": name}) for name in outside))
     tools = Tools(Folder(folder))
     assert answers[: len(calls)] == [(getattr(tools, name)(**arguments), False) for name, arguments in calls]
     assert [tool.name for tool in listed] == NAMES
@@ -91,7 +91,7 @@ def test_tools_answer_as_they_do_in_python_and_refuse_what_is_outside(folder, wa
     ],
 )
 def test_errors_are_one_sentence(folder, name, arguments, says):
-    ((text, failed),), _ = asked(in_memory(folder), (name, arguments))
+    ((text, failed),), _ = answers_to(in_memory(folder), (name, arguments))
     assert failed
     assert says in text
     assert "\n" not in text
@@ -117,7 +117,7 @@ def test_the_server_loads_no_torch_and_ends_with_its_input(folder):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_what_is_missing_is_said(monkeypatch, capsys, tmp_path):
+def test_what_is_missing_is_reported(monkeypatch, capsys, tmp_path):
     assert main(["mcp", str(tmp_path / "absent")]) == 2
     assert capsys.readouterr().err == f"roofprof: {tmp_path / 'absent'}: there is no such folder\n"
     monkeypatch.setitem(sys.modules, "mcp", None)

@@ -69,14 +69,14 @@ def test_briefs_are_those_of_the_report_and_name_tools_in_place_of_shell_command
 
 def test_findings_say_where_why_what_to_do_and_what_it_gains(tools, folder):
     found = roofprof.Report.from_json(folder / "a.json").findings
-    said = tools.findings("a.json", limit=10)
+    answer = tools.findings("a.json", limit=10)
     for place, one in enumerate(found, 1):
-        assert f"{place}. {one.rule}: {one.text}\n" in said
-        assert f"   do: {one.action}\n" in said
-        assert f"confidence {one.confidence}: {one.because}\n" in said
-        assert f"   id: {one.id}" in said
-    assert found or said.startswith("no finding: ")
-    assert said.startswith("(gains do not add up: ") == (len(found) > 1)
+        assert f"{place}. {one.rule}: {one.text}\n" in answer
+        assert f"   do: {one.action}\n" in answer
+        assert f"confidence {one.confidence}: {one.because}\n" in answer
+        assert f"   id: {one.id}" in answer
+    assert found or answer.startswith("no finding: ")
+    assert answer.startswith("(gains do not add up: ") == (len(found) > 1)
 
 
 def test_every_kind_of_report_is_answered(tmp_path):
@@ -86,22 +86,22 @@ def test_every_kind_of_report_is_answered(tmp_path):
         tools = Tools(Folder(tmp_path))
         assert tools.rows("k.json").startswith("module | type")
         assert tools.rows("k.json", by="op").startswith("group")
-        said = tools.kernels("k.json", limit=3)
+        answer = tools.kernels("k.json", limit=3)
         assert bool(report.kernels) == (not report.why_no_kernels), name
         if report.kernels:
-            assert said.startswith("kernel | module | op | total"), name
+            assert answer.startswith("kernel | module | op | total"), name
         else:  # as the table says it
-            assert said == f"the report has {report.why_no_kernels}"
+            assert answer == f"the report has {report.why_no_kernels}"
             assert report.why_no_kernels in " ".join(report.table(by="kernel").split()), name
     roofprof.count(nn.Linear(8, 4), torch.rand(2, 8)).to_json(tmp_path / "r.json")
     assert Tools(Folder(tmp_path)).findings("r.json").startswith("no finding: ")  # it has no times
 
 
 def test_reports_are_compared(tools):
-    said = tools.compare("a.json", "b.json")
-    assert "compares a.json" in said
-    assert any(line.startswith("total | ") for line in said.splitlines())
-    assert "\u2500" not in said
+    answer = tools.compare("a.json", "b.json")
+    assert "compares a.json" in answer
+    assert any(line.startswith("total | ") for line in answer.splitlines())
+    assert "\u2500" not in answer
 
 
 def test_times_are_predicted(tools, folder):
@@ -123,14 +123,16 @@ def test_names_are_explained_and_pages_printed(tools):
 
 
 def test_answers_are_short_and_say_how_to_get_more(tools):
-    said = tools.docs("definitions")
-    assert len(said) <= MOST_CHARACTERS
-    assert "more lines; sections: what-every-figure-means, rows, counts" in said
-    said = tools.rows("large.json", under="", sort="", limit=200, columns="time,macs,flops,bytes,bound,percent_of_roof")
-    assert len(said) <= MOST_CHARACTERS
-    said = tools.rows("large.json", by="module,op,phase,shapes", limit=200)
-    assert len(said) <= MOST_CHARACTERS
-    assert said.splitlines()[-1].endswith("a smaller limit, or fewer columns)")
+    answer = tools.docs("definitions")
+    assert len(answer) <= MOST_CHARACTERS
+    assert "more lines; sections: what-every-figure-means, rows, counts" in answer
+    answer = tools.rows(
+        "large.json", under="", sort="", limit=200, columns="time,macs,flops,bytes,bound,percent_of_roof"
+    )
+    assert len(answer) <= MOST_CHARACTERS
+    answer = tools.rows("large.json", by="module,op,phase,shapes", limit=200)
+    assert len(answer) <= MOST_CHARACTERS
+    assert answer.splitlines()[-1].endswith("a smaller limit, or fewer columns)")
 
 
 @pytest.mark.parametrize(
@@ -165,11 +167,11 @@ def test_only_a_model_that_is_named_runs_and_its_report_is_new(tmp_path, monkeyp
         with pytest.raises(ValueError, match="may not run; allowed are m.py:build"):
             tools.profile(target, "new.json")
     assert not list(Path("reports").iterdir())
-    said = tools.profile("m.py:build", "new.json", ["4x64"])
-    assert said.startswith("new.json is written.\ntotal: ")
+    answer = tools.profile("m.py:build", "new.json", ["4x64"])
+    assert answer.startswith("new.json is written.\ntotal: ")
     total = roofprof.Report.from_json("reports/new.json").total
     assert total.macs == 4 * 64 * 32
-    assert f"MACs {roofprof.fields['macs'].cell(total)}" in said
+    assert f"MACs {roofprof.fields['macs'].cell(total)}" in answer
     with pytest.raises(ValueError, match="is there already"):
         tools.profile("m.py:build", "new.json", ["4x64"])
     with pytest.raises(ValueError, match="'m.py:build' was not profiled: .*'--json=x' is no input shape"):

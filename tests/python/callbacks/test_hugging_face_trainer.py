@@ -122,7 +122,7 @@ def test_the_window_ends_before_an_evaluation_by_another_callback(tmp_path, trai
     assert not {"evaluate", "predict"} & set(vars(trainer))
 
 
-def test_too_few_steps_are_told(tmp_path, train):
+def test_too_few_steps_are_reported(tmp_path, train):
     mine = callback(tmp_path, skip=8)
     with pytest.warns(UserWarning, match="the training had 8 steps, and skip=8"):
         train(mine, Classifier())
@@ -192,7 +192,7 @@ def test_the_optimizers_exception_leaves_nothing(tmp_path, train):
     assert mine.report.partial
 
 
-def test_wrong_windows_are_told_before_the_training(tmp_path):
+def test_wrong_windows_are_reported_before_the_training(tmp_path):
     with pytest.raises(ValueError, match="skip must be 0 or more and steps 1 or more, not skip=2, steps=0"):
         callback(tmp_path, steps=0)
     with pytest.raises(FileNotFoundError, match="make the folder first"):

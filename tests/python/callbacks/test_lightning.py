@@ -93,7 +93,7 @@ def test_steps(tmp_path, window, options, steps):
     assert mine.report.by_phase()["forward"].macs == steps * FORWARD_MACS
 
 
-def test_too_few_steps_are_told(tmp_path):
+def test_too_few_steps_are_reported(tmp_path):
     mine = callback(tmp_path, skip=8)
     with pytest.warns(UserWarning, match="the training had 8 steps, and skip=8"):
         fit(tmp_path, mine, Classifier())
@@ -147,8 +147,8 @@ def test_a_report_that_cannot_be_handed_on_ends_no_training(tmp_path, monkeypatc
     logger = lightning.loggers.CSVLogger(tmp_path)
     with pytest.warns(UserWarning, match="roofprof") as warned:
         trainer = fit(tmp_path, mine, Classifier(), logger=logger)
-    said = [str(warning.message) for warning in warned if "roofprof" in str(warning.message)]
-    assert [text.split(":")[1] for text in said] == [
+    shown = [str(warning.message) for warning in warned if "roofprof" in str(warning.message)]
+    assert [text.split(":")[1] for text in shown] == [
         " the report is not written",
         " a tracker does not take the report",
     ]

@@ -55,7 +55,7 @@ class Ran:
         self.error = self.result.error_in_exec
 
     @property
-    def said(self):
+    def message(self):
         """What was wrong in one sentence, and no traceback."""
         assert type(self.error).__name__ == "UsageError"
         assert "Traceback" not in self.out + self.err
@@ -259,22 +259,22 @@ def test_an_exception_before_any_call(run, shell):
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "message"),
     [
         ("y = x + 1", "nothing was profiled: no torch.nn module was called"),
         ("nn.ReLU()(x)", "no module with parameters was called, but ReLU (1); --model chooses one"),
     ],
 )
-def test_a_cell_without_a_model(run, shell, cell, said):
+def test_a_cell_without_a_model(run, shell, cell, message):
     run("%%roofprof -q\nmodel(x)")
     ran = run(f"%%roofprof\n{cell}")
     assert ran.result.success
-    assert said in ran.err and len(ran.err.splitlines()) == 1
+    assert message in ran.err and len(ran.err.splitlines()) == 1
     assert shell.user_ns["_roofprof"] is None  # and not that of the cell before
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("%%roofprof --foo\nz = 1", "unrecognized arguments: --foo"),
         ("%%roofprof --by bar\nz = 1", "argument --by: 'bar' is not known"),
@@ -285,8 +285,8 @@ def test_a_cell_without_a_model(run, shell, cell, said):
         ("%roofprof", "a statement is missing"),
     ],
 )
-def test_wrong_options_are_told_before_the_cell_runs(run, shell, text, said):
-    assert said in run(text).said
+def test_wrong_options_are_reported_before_the_cell_runs(run, shell, text, message):
+    assert message in run(text).message
     assert "z" not in shell.user_ns
 
 
@@ -299,9 +299,9 @@ def test_a_cell_that_profiles_by_itself(run, shell):
 
 
 def test_profilers_do_not_nest(run, shell):
-    assert "profiled already" in run("%%roofprof\nz = 1\n%roofprof model(x)").said
+    assert "profiled already" in run("%%roofprof\nz = 1\n%roofprof model(x)").message
     run("import roofprof\nprof = roofprof.RooflineProfiler(model)\nprof.__enter__()")
-    assert "profilers do not nest" in run("%%roofprof\nz = 2").said
+    assert "profilers do not nest" in run("%%roofprof\nz = 2").message
     assert shell.user_ns["z"] == 1
     run("prof.__exit__(None, None, None)")
 
@@ -311,7 +311,7 @@ def test_profilers_do_not_nest(run, shell):
 
 def test_it_is_unloaded_and_loaded_again(run):
     assert run("%unload_ext roofprof").result.success
-    assert "not found" in run("%roofprof model(x)").said
+    assert "not found" in run("%roofprof model(x)").message
     assert run("%load_ext roofprof").result.success
     assert run("%roofprof -q model(x)").result.success
     assert run("%reload_ext roofprof\n%roofprof -q model(x)").result.success

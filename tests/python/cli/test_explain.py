@@ -98,15 +98,15 @@ def test_every_word_that_a_report_prints_is_explained():
         found = roofprof.explain(name)
         assert found and all(one.definition or one.formula for one in found), name
         terms = [one.definition for one in found if one.kind == "term"]
-        said = [one.definition for one in found if one.definition and one.kind in {"term", "figure"}]
-        assert all(sum(text in other for other in said) == 1 for text in terms), name  # no paragraph twice
+        listed = [one.definition for one in found if one.definition and one.kind in {"term", "figure"}]
+        assert all(sum(text in other for other in listed) == 1 for text in terms), name  # no paragraph twice
 
 
 def test_several_names_of_which_one_may_be_unknown(shell):
     code, out, err = shell("explain", "no-roof", "nosuch", "aten::softmax", "no such either")
     assert (code, err.count("\n")) == (2, 1)
-    said = [line.partition(":")[0] for line in out.splitlines() if line and not line.startswith(" ")]
-    assert said == ["no-roof", "aten"]
+    listed = [line.partition(":")[0] for line in out.splitlines() if line and not line.startswith(" ")]
+    assert listed == ["no-roof", "aten"]
     assert "5 per element: max, subtract, exp, add, divide" in out
     assert max(map(len, out.splitlines())) <= 100
     assert "'nosuch'" in err

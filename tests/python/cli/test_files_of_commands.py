@@ -108,10 +108,10 @@ def refused(words, capsys):
     """Return the one sentence; nothing was changed or made."""
     before = files()
     assert main(words) == 2, words
-    out, said = capsys.readouterr()
-    assert (out, said.count("\n")) == ("", 1), words
+    out, message = capsys.readouterr()
+    assert (out, message.count("\n")) == ("", 1), words
     assert files() == before, words
-    return said
+    return message
 
 
 def test_every_file_of_every_command_is_in_the_lines():
@@ -130,8 +130,8 @@ def test_what_is_read_is_never_written(name, line, option, capsys):
     assert bool(read) == (name != "ceilings")
     for path in read:
         for spelling in (path, *other_names(path)):
-            said = refused([name, option, spelling, *line.split()], capsys)
-            assert said == (
+            message = refused([name, option, spelling, *line.split()], capsys)
+            assert message == (
                 f"roofprof: '{spelling}' is read by this command and would be lost: give the output another name\n"
             )
 
@@ -144,8 +144,8 @@ def test_each_output_has_a_file_of_its_own(name, capsys):
             Path("x.svg").write_text("of an earlier run")
         for first, second in itertools.combinations(options.split(), 2):
             for spelling in ("x.svg", f"../{Path.cwd().name}/x.svg"):
-                said = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
-                assert said == f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
+                message = refused([name, first, "x.svg", second, spelling, *line.split()], capsys)
+                assert message == f"roofprof: '{spelling}' is named for two outputs: give each a file of its own\n"
 
 
 def test_a_name_that_is_made_of_the_inputs_is_no_other(capsys):
@@ -215,8 +215,8 @@ def test_no_command_reads_what_is_no_regular_file(name, line, capsys, patience):
         kept = Path(read).rename("kept")
         make(Path(read))
         assert main([*command, *line.split()]) == 2, read
-        out, said = capsys.readouterr()
-        assert (out, said.count("\n"), "fault of roofprof" in said) == ("", 1, False), read
+        out, message = capsys.readouterr()
+        assert (out, message.count("\n"), "fault of roofprof" in message) == ("", 1, False), read
         Path(read).rmdir() if make is Path.mkdir else Path(read).unlink()
         kept.rename(read)
 

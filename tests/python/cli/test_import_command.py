@@ -117,8 +117,8 @@ def test_it_prints_the_modules_and_the_numbers_of_steps(run):
     assert "    ReLU_0 " in out
     assert "every op of the trace was counted; work that bypasses torch's dispatcher is not in traces" in out
     # Numbers are those of ProfilerStep, which --steps takes.
-    said = " ".join(out.split())
-    ((number, first, last),) = re.findall(r"\(step (\d+) of (\d+) to (\d+), by ProfilerStep's numbers\)", said)
+    message = " ".join(out.split())
+    ((number, first, last),) = re.findall(r"\(step (\d+) of (\d+) to (\d+), by ProfilerStep's numbers\)", message)
     assert (int(first), int(last)) == (2, 3)
     slowest = imported(run, "t.json.gz", "--steps", number).total.wall
     assert slowest == max(imported(run, "t.json.gz", "--steps", step).total.wall for step in "23")
@@ -223,7 +223,7 @@ def test_kernels_roofs_and_counts_of_a_gpu(run):
     assert peaks(other.ceilings) == peaks(roofprof.Ceilings.published("A100 SXM 80GB"))
 
 
-def test_roofs_that_are_not_the_devices_are_said(run):
+def test_roofs_that_are_not_the_devices_are_reported(run):
     of_cpu = imported(run, "t.json.gz", "--device", "H100")
     (note,) = [note.text for note in of_cpu.coverage.notes if note.code == "roofs-of-another"]
     assert note.startswith("the times of the trace are those of a CPU, and the roofs those of H100")
@@ -251,9 +251,9 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
     }
     for name, (content, sentence) in files.items():
         Path(name).write_bytes(content)
-        said = refused(run, "import", name)
-        assert said.startswith(f"{name}: ")
-        assert sentence in said
+        message = refused(run, "import", name)
+        assert message.startswith(f"{name}: ")
+        assert sentence in message
     Path("folder").mkdir()
     assert refused(run, "import", "folder") == "folder has no trace of torch.profiler\n"
     imported(run, "t.json.gz")
@@ -262,7 +262,7 @@ def test_what_is_no_trace_is_refused_in_a_sentence(run, recorded):
     assert f"its capture 'r.json': {why}" in refused(run, "import", "t.json.gz", "--capture", "r.json")
 
 
-def test_a_trace_in_place_of_a_report_is_told_by_every_command(run):
+def test_a_trace_in_place_of_a_report_is_reported_by_every_command(run):
     imported(run, "t.json.gz")
     Path("b.toml").write_text("[total]\nmacs = '<= 1'\n")
     Path("t.json").write_bytes(gzip.decompress(Path("t.json.gz").read_bytes()))
@@ -271,8 +271,8 @@ def test_a_trace_in_place_of_a_report_is_told_by_every_command(run):
         *("scaling t r.json", "check t --budget b.toml", "predict t --device T4"),
     ):
         for name, what in (("t.json", "a trace"), ("t.json.gz", "packed by gzip")):
-            said = refused(run, *[name if word == "t" else word for word in line.split()])
-            assert f"{name}: not a roofprof report, but {what}: `roofprof import` makes a report of " in said
+            message = refused(run, *[name if word == "t" else word for word in line.split()])
+            assert f"{name}: not a roofprof report, but {what}: `roofprof import` makes a report of " in message
 
 
 # ---- recorded by others on real GPUs

@@ -107,6 +107,6 @@ def test_any_import_may_be_the_first(program):
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_names_that_are_not_there_are_said_as_python_does():
+def test_names_that_are_not_there_are_reported_as_python_does():
     with pytest.raises(AttributeError, match="module 'roofprof' has no attribute 'profil'"):
         _ = roofprof.profil

@@ -64,7 +64,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(4, 4)
-said = threading.Event()
+ready = threading.Event()
 
 
 def after_main():
@@ -75,7 +75,7 @@ def after_main():
 
 
 def as_task():
-    said.wait()
+    ready.wait()
     print("an executor's thread")
 
 
@@ -85,7 +85,7 @@ threading.Thread(target=after_main).start()
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 concurrent.futures.ThreadPoolExecutor(1).submit(as_task)
 print("the main code")
-said.set()
+ready.set()
 END
 """
 

@@ -87,7 +87,7 @@ def test_there_are_as_many_compilations_as_without(here, kind):
 
 
 def test_the_program_goes_on_without_anything_of_the_window(run):
-    _, said = run("""
+    _, streams = run("""
     import gc, sys, warnings, weakref
     finders, filters = list(sys.meta_path), list(warnings.filters)
     class Big(nn.Linear):
@@ -101,4 +101,4 @@ def test_the_program_goes_on_without_anything_of_the_window(run):
     print(x() is None, [each for each in sys.meta_path if each not in finders])
     print([each for each in warnings.filters if each not in filters])
     """)
-    assert said.out.splitlines()[:2] == ["True []", "[]"]
+    assert streams.out.splitlines()[:2] == ["True []", "[]"]

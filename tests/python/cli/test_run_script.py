@@ -169,10 +169,10 @@ for _ in range(5):
     ],
 )
 def test_which_module_is_profiled(run, wish, macs):
-    report, said = run(TWO, *wish, "--skip", "3", "--steps", "1")
+    report, streams = run(TWO, *wish, "--skip", "3", "--steps", "1")
     assert report.row("").macs == macs
     if not wish:
-        assert "Net (5) ran too: their work is in (outside), or not counted if" in said.err
+        assert "Net (5) ran too: their work is in (outside), or not counted if" in streams.err
 
 
 def test_a_module_is_run_by_its_name(here, capsys):
@@ -209,8 +209,8 @@ def test_what_prepares_inputs_is_not_the_model(run):
 
 def test_a_program_that_profiles_by_itself_ends_the_window(run):
     own = "work()\nprint(roofprof.count(model, torch.rand(1, 8)).total.macs)\nwork()\n"
-    report, said = run(INPUTS + own, "--skip", "1", "--steps", "9")
-    assert said.out.startswith("32\n")
+    report, streams = run(INPUTS + own, "--skip", "1", "--steps", "9")
+    assert streams.out.startswith("32\n")
     assert report.row("").calls == 5
 
 

@@ -60,9 +60,9 @@ MACS = {"training": trained_macs(64, 8, 4), "evaluation": 3 * 8 * 4}
     ],
 )
 def test_the_window_is_of_one_phase(run, text, options, phase, steps):
-    report, said = run(TRAINS + text, *options)
-    assert f"profiled {steps} " in said.err
-    assert f"Linear in {phase}" in said.err
+    report, streams = run(TRAINS + text, *options)
+    assert f"profiled {steps} " in streams.err
+    assert f"Linear in {phase}" in streams.err
     assert report.row("").calls == report.steps == steps
     between = sum(row.macs for row in report.rows if row.path.endswith("(between steps)"))
     assert report.total.macs - between == steps * MACS[phase]
@@ -97,9 +97,9 @@ BY_HAND = RAW.replace("LOOPS", "20").replace("UPDATE", "with torch.no_grad(): w 
         ),
     ],
 )
-def test_a_program_without_such_steps_is_told_what_to_do(run, text, options, sentence):
-    _, said = run(text, *options, code=2)
-    assert sentence in said.err.splitlines()[-1]
+def test_a_program_without_such_steps_is_reported_what_to_do(run, text, options, sentence):
+    _, streams = run(text, *options, code=2)
+    assert sentence in streams.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("validation", ["with torch.no_grad(): ema(x)", "net(x[:3])"])
@@ -183,11 +183,11 @@ net = Own()
 
 
 def test_a_model_is_found_by_its_optimizer(run):
-    report, said = run(OWN_CALL + TRAINS.replace("net = nn.Linear(8, 4)\n", "") + "train(20)\n")
+    report, streams = run(OWN_CALL + TRAINS.replace("net = nn.Linear(8, 4)\n", "") + "train(20)\n")
     assert report.steps == 10
     assert (report.row("").type, report.row("").params) == ("Own", 4 * 8)
     assert report.total.macs == 10 * trained_macs(64, 8, 4)
-    assert "profiled 10 steps of Own in training" in said.err
+    assert "profiled 10 steps of Own in training" in streams.err
 
 
 def test_a_model_that_another_method_trains(run):
@@ -248,14 +248,14 @@ for _ in range(25):
 @pytest.mark.parametrize("base", ["object", "nn.Module"])
 def test_a_step_of_several_nets_has_all_of_them(run, base):
     # Lightning's manual optimisation has both in one module, of which no forward is called.
-    report, said = run(GAN.replace("class Step", f"class Step({base})"))
+    report, streams = run(GAN.replace("class Step", f"class Step({base})"))
     assert (report.steps, report.row("(optimizer)").calls) == (10, 20)
     assert (report.row("generator").calls, report.row("discriminator").calls) == (10, 30)
     assert report.row("generator").macs == 10 * 2 * 32 * 8 * 16
     # Three forwards and gradients of the weight, and that of the generator's output.
     assert report.row("discriminator").macs == 10 * 7 * 32 * 16
     name = "generator and discriminator" if base == "object" else "Step"
-    assert f"profiled 10 steps of {name} in training" in said.err
+    assert f"profiled 10 steps of {name} in training" in streams.err
     assert not note(report, "between-steps")
 
 
@@ -267,10 +267,10 @@ def test_one_of_several_nets_can_be_chosen(run):
 
 @pytest.mark.parametrize(("loops", "steps"), [(20, 10), (8, 5)])
 def test_a_loop_without_modules_has_a_report_by_op(run, loops, steps):
-    report, said = run(RAW.replace("LOOPS", str(loops)).replace("UPDATE", "opt.step()"))
+    report, streams = run(RAW.replace("LOOPS", str(loops)).replace("UPDATE", "opt.step()"))
     assert report.steps == steps
     assert report.total.macs == steps * trained_macs(64, 8, 4)
-    assert f"profiled {steps} steps in training" in said.err
+    assert f"profiled {steps} steps in training" in streams.err
 
 
 def test_without_an_optimizer_a_step_lasts_up_to_its_backward(run):
@@ -305,7 +305,7 @@ def test_a_step_whose_closure_calls_the_model(run):
 
 
 def test_waiting_for_data_is_a_row(run):
-    report, said = run(
+    report, streams = run(
         """
     net = nn.Linear(4, 4).eval()
     for batch in torch.utils.data.DataLoader(torch.ones(200, 4), batch_size=10):
@@ -315,7 +315,7 @@ def test_waiting_for_data_is_a_row(run):
     )
     assert report.row("(data loading)").calls == 5
     assert report.row("(data loading)").time > 0
-    assert "(data loading)" in said.out
+    assert "(data loading)" in streams.out
 
 
 def in_a_process(here, text):

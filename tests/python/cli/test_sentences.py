@@ -210,7 +210,7 @@ def _folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("line", "code", "sentence"), CASES)
-def test_what_is_wrong_is_said_in_one_sentence(folder, line, code, sentence, monkeypatch, capsys):
+def test_what_is_wrong_is_reported_in_one_sentence(folder, line, code, sentence, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.delitem(sys.modules, "models", raising=False)
     before = sorted(folder.iterdir())
@@ -218,19 +218,19 @@ def test_what_is_wrong_is_said_in_one_sentence(folder, line, code, sentence, mon
         ended = main(shlex.split(line))
     except SystemExit as end:  # of argparse
         ended = end.code
-    out, said = capsys.readouterr()
+    out, message = capsys.readouterr()
     assert (ended, out) == (code, "")
-    assert said.splitlines()[-1].startswith("roofprof")
-    assert sentence in said.splitlines()[-1]
-    assert "Traceback" not in said
+    assert message.splitlines()[-1].startswith("roofprof")
+    assert sentence in message.splitlines()[-1]
+    assert "Traceback" not in message
     assert [path for path in sorted(folder.iterdir()) if path.name != "__pycache__"] == before
 
 
 def test_debug_shows_the_traceback(capsys):
     assert main(["show", "missing.json", "--debug"]) == 2
-    said = capsys.readouterr().err
-    assert "Traceback" in said
-    assert "missing.json" in said
+    message = capsys.readouterr().err
+    assert "Traceback" in message
+    assert "missing.json" in message
 
 
 def test_ceilings_that_cannot_be_written_are_not_measured(tmp_path, monkeypatch, capsys):

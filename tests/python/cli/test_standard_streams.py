@@ -70,13 +70,13 @@ def test_a_dash_prints_what_the_file_would_have_and_nothing_else(line, capsysbin
     assert main([*options, "x"]) == 0
     assert capsysbinary.readouterr().out or options[0] == "trace"  # a table or text
     assert main([*options, "-"]) == 0
-    printed, said = capsysbinary.readouterr()
+    printed, message = capsysbinary.readouterr()
     if "--count" in options:  # made anew: the report has the time of day
         printed, written = (json.loads(text)["total"]["macs"] for text in (printed, Path("x").read_bytes()))
         assert printed == written == 12
     else:
         assert printed == Path("x").read_bytes()
-    assert b"written to -" not in said
+    assert b"written to -" not in message
     assert not Path("-").exists()
 
 
@@ -121,9 +121,9 @@ def test_what_is_wrong_with_the_standard_input_is_one_sentence(content, says, st
         monkeypatch.setattr(_files.read_stream, "__defaults__", (1000,))
     stdin(content)
     assert main(["show", "-"]) == 2
-    out, said = capsys.readouterr()
-    assert (out, said.count("\n")) == ("", 1)
-    assert says in said
+    out, message = capsys.readouterr()
+    assert (out, message.count("\n")) == ("", 1)
+    assert says in message
 
 
 @pytest.mark.usefixtures("of_ranks")
@@ -133,8 +133,8 @@ def test_a_bad_standard_input_is_left_out_as_a_bad_file_is(stdin, capsys):
     assert capsys.readouterr().err.startswith("roofprof: standard input: ")
     stdin(b"{")
     assert main(["merge", "rank0.json", "-", "--skip-bad"]) == 0
-    out, said = capsys.readouterr()
-    assert said.startswith("roofprof: left out: standard input: ")
+    out, message = capsys.readouterr()
+    assert message.startswith("roofprof: left out: standard input: ")
     assert "rank 1 of 2 is missing" in out
 
 

@@ -109,7 +109,7 @@ def test_a_block_has_its_backward_and_optimizer_in_their_places(well):
     assert "runs of their own" in note_with(facts, "no counters")
 
 
-def test_what_stands_in_the_way_is_said_and_the_rest_is_there(wrong):
+def test_what_stands_in_the_way_is_reported_and_the_rest_is_there(wrong):
     for what, words in (("no driver", "libcuda"), ("another profiler", "at work"), ("torch.profiler", "is active")):
         facts = wrong[what]
         assert facts["runs"] == 3

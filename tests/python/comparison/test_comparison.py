@@ -118,15 +118,15 @@ def test_what_differs_has_its_unit(report):
     for roof, rate in (("compute", "operations_per_second"), ("memory", "bytes_per_second")):
         data["ceilings"][roof][0] |= {rate: 228e9}
     second = roofprof.Report.from_dict(data)
-    told = {one.what: (one.before, one.after) for one in roofprof.compare(first, second).differences}
-    assert told["frequency"] == ("2.2 GHz", "3 GHz")
-    assert told["memory"] == ("64,000,000,000 B", "64,000,000,001 B")  # which three digits would not tell apart
-    assert told["cores"] == ("4", "8")
-    assert told["threads"][1] == "unknown"
-    assert told["roofs"][1] == "fp32 228 GFLOP/s, L2 228 GB/s"
+    differing = {one.what: (one.before, one.after) for one in roofprof.compare(first, second).differences}
+    assert differing["frequency"] == ("2.2 GHz", "3 GHz")
+    assert differing["memory"] == ("64,000,000,000 B", "64,000,000,001 B")  # which three digits would not tell apart
+    assert differing["cores"] == ("4", "8")
+    assert differing["threads"][1] == "unknown"
+    assert differing["roofs"][1] == "fp32 228 GFLOP/s, L2 228 GB/s"
 
 
-def test_what_else_differs_is_said_first(report):
+def test_what_else_differs_is_reported_first(report):
     data = report.to_dict()
     data["environment"] |= {"torch": "2.11.0", "torch_threads": 64, "device": "another"}
     other = profiler(Net(), repeat=10, ceilings=roofs({"fp32": 2e11})).run(X)
@@ -194,8 +194,8 @@ def test_the_table_fits_and_says_what_it_leaves_out(report):
 def test_a_training_step_is_not_a_forward(report):
     model = Net()
     step_of = profiler(model, repeat=1).run_step(lambda x: model(x).sum().backward(), X)
-    said = {difference.what: difference for difference in roofprof.compare(report, step_of).differences}
-    assert (said["phases"].before, said["phases"].after) == ("forward", "forward, backward")
+    changed = {difference.what: difference for difference in roofprof.compare(report, step_of).differences}
+    assert (changed["phases"].before, changed["phases"].after) == ("forward", "forward, backward")
 
 
 def test_what_is_no_report_is_refused(report):

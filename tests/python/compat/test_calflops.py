@@ -46,7 +46,7 @@ def test_options_are_the_originals():
         assert figures(small_cnn(), *args, **options) == figures(small_cnn(), *args, module=theirs, **options)
 
 
-def test_only_what_is_not_zero_counts_where_that_is_asked_for():
+def test_only_what_is_not_zero_counts_where_that_is_requested():
     model = nn.Sequential(nn.Linear(8, 4, bias=False), nn.ReLU(), nn.Linear(4, 2, bias=False))
     model[0].weight.data[:2] = 0
     model[2].weight.data.fill_(1)

@@ -93,7 +93,7 @@ def test_rows_keep_the_type_of_what_was_called():
     assert [(row.path, row.type, row.params) for row in rows] == [("", "Changing", PARAMS), ("layer", "Linear", PARAMS)]
 
 
-# ---- other doors than torch's __call__
+# ---- other calls than torch's __call__
 
 
 class TorchsOuter(nn.Module):
@@ -155,7 +155,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_other_doors_give_what_torchs_own_call_gives(look):
+def test_other_calls_give_what_torchs_own_call_gives(look):
     torch.manual_seed(0)
     expected = LOOKS[look](TorchsOuter(nn.Linear(8, 8, bias=False), nn.LayerNorm(8)).eval())
     assert LOOKS[look](Outer(OwnLinear(8, 8, bias=False), nn.LayerNorm(8)).eval()) == expected

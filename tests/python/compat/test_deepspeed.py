@@ -188,7 +188,7 @@ def test_latencies_are_those_of_the_forward_calls():
     profiler.end_profile()
 
 
-def test_a_file_is_written_in_place_of_stdout_and_generate_called_where_it_is_asked_for(tmp_path, capsys):
+def test_a_file_is_written_in_place_of_stdout_and_generate_called_where_it_is_requested(tmp_path, capsys):
     path, model = tmp_path / "new" / "profile.txt", mlp()
     get_model_profile(model, (4, 8), output_file=str(path))
     assert "704 MACs" in path.read_text() and not capsys.readouterr().out

@@ -177,7 +177,7 @@ CONVENTIONS = {
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_the_convention_is_told_once(convention, monkeypatch):
+def test_the_convention_is_reported_once(convention, monkeypatch):
     monkeypatch.setattr(_call, "_warned", set())
     with pytest.warns(ConventionWarning, match=re.escape(convention)):
         CONVENTIONS[convention]()

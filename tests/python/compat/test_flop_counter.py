@@ -170,7 +170,7 @@ def test_the_users_exception_comes_through_and_nothing_stays():
     assert model.training and list(model.state_dict()) == ["layer.weight", "layer.bias"]
 
 
-def test_misuse_is_said():
+def test_misuse_is_reported():
     with pytest.warns(UserWarning, match="mods argument is not needed"):
         counter = FlopCounterMode(nn.Linear(2, 2), display=False)
     with counter, pytest.raises(RuntimeError, match="open already"):

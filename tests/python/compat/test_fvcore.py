@@ -166,7 +166,7 @@ class Counts(nn.Linear):
         return super().forward(x)
 
 
-def test_nothing_runs_before_a_figure_is_asked_for_and_then_once_but_a_failed_call_is_made_again():
+def test_nothing_runs_before_a_figure_is_requested_and_then_once_but_a_failed_call_is_made_again():
     flops = FlopCountAnalysis(Counts(4, 4), torch.rand(1, 4))
     assert Counts.calls == 0
     assert flops.total() == 16 and flops.by_module() and not flops.unsupported_ops()

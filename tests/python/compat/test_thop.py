@@ -100,7 +100,7 @@ def test_a_module_with_its_own_total_ops_is_not_overwritten():
     assert layer.total_ops == softmax.total_ops == 1
 
 
-def test_rules_are_printed_as_asked(capsys):
+def test_rules_are_printed_as_requested(capsys):
     model, given = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4), nn.GELU()), (torch.rand(2, 4),)
     profile(model, given, verbose=False)
     assert capsys.readouterr().out == ""

@@ -36,11 +36,11 @@ def _refused(tmp_path, monkeypatch, capsys):
             Path(name).write_bytes(content)
         before = sorted(Path().iterdir())
         assert main(command.replace("FILE", name).split()) == 2
-        out, said = capsys.readouterr()
-        assert (out, said.count("\n")) == ("", 1)
-        assert "fault of roofprof" not in said
+        out, message = capsys.readouterr()
+        assert (out, message.count("\n")) == ("", 1)
+        assert "fault of roofprof" not in message
         assert sorted(Path().iterdir()) == before
-        return said
+        return message
 
     return call
 
@@ -49,10 +49,10 @@ def _refused(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("filler", [b" ", b"\n", b'"ab",'])
 def test_what_gzip_packed_has_a_limit(command, filler, refused, monkeypatch):
     monkeypatch.setattr(files, "ALWAYS_UNPACKED", 2**20)
-    said = refused(command, gzip.compress(READERS[command].encode() + filler * 2**23))
-    assert "odd.csv.gz: " in said
+    message = refused(command, gzip.compress(READERS[command].encode() + filler * 2**23))
+    assert "odd.csv.gz: " in message
     if filler == b" " and command != "calibrate L40S --from FILE":  # others are no such file before the limit
-        assert "more than 100 times as large" in said
+        assert "more than 100 times as large" in message
 
 
 def test_the_limit_leaves_what_is_packed_well(tmp_path, monkeypatch):
@@ -65,11 +65,11 @@ def test_the_limit_leaves_what_is_packed_well(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", READERS)
-def test_damaged_gzip_is_said(command, refused):
+def test_damaged_gzip_is_reported(command, refused):
     packed = gzip.compress(READERS[command].encode() * 20)
     for place in range(10, len(packed) - 8, 7):
-        said = refused(command, packed[:place] + bytes([packed[place] ^ 0x5A]) + packed[place + 1 :])
-        assert "odd.csv.gz" in said
+        message = refused(command, packed[:place] + bytes([packed[place] ^ 0x5A]) + packed[place + 1 :])
+        assert "odd.csv.gz" in message
         assert "cut off or damaged" in refused(command, packed[:place])
 
 
@@ -78,9 +78,9 @@ def test_damaged_gzip_is_said(command, refused):
 def test_numbers_of_a_table(number, column, refused):
     row = ["64", "64", "64", "bf16", "0.001"]
     row[column] = number
-    said = refused("calibrate L40S --from FILE", f"m,n,k,dtype,seconds\n{','.join(row)}\n".encode(), "t.csv")
-    assert "t.csv: " in said
-    assert len(said) < 300
+    message = refused("calibrate L40S --from FILE", f"m,n,k,dtype,seconds\n{','.join(row)}\n".encode(), "t.csv")
+    assert "t.csv: " in message
+    assert len(message) < 300
 
 
 def test_a_table_has_most_products(refused, monkeypatch):
@@ -179,8 +179,8 @@ def test_damaged_databases(tmp_path, monkeypatch, capsys):
             damaged[numbers.choice(used)] = numbers.randrange(256)
         Path("n.sqlite").write_bytes(damaged[: numbers.choice((len(damaged), numbers.randrange(len(damaged))))])
         code = main(["import", "n.sqlite"])
-        said = capsys.readouterr().err
-        assert code == 0 or (code == 2 and said.count("\n") == 1 and "fault of roofprof" not in said), said
+        message = capsys.readouterr().err
+        assert code == 0 or (code == 2 and message.count("\n") == 1 and "fault of roofprof" not in message), message
 
 
 # ---- lists of captures

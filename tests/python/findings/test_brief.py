@@ -100,9 +100,11 @@ def largest() -> Report:
         for time in made["times"]:
             if time["module"] == place:
                 time["self_ns"] = [each] * len(time["self_ns"])
-    said = "a note that says in one sentence what a reader must know besides the figures, 12% of which are in a place"
+    message = (
+        "a note that says in one sentence what a reader must know besides the figures, 12% of which are in a place"
+    )
     made["notes"] += [
-        {"level": "warning", "code": code, "where": ["a" * 20], "text": ", and ".join([said] * 12), "count": 3}
+        {"level": "warning", "code": code, "where": ["a" * 20], "text": ", and ".join([message] * 12), "count": 3}
         for code in list(roofprof._report.note_kinds())[:12]
     ]
     return parsed(json.dumps(made))
@@ -131,8 +133,8 @@ def test_lines_are_cut_behind_words_and_gains_do_not_add_up(largest):
     for line in cut:
         assert line.endswith(" ...")
         assert line.split()[-2] in {word.rstrip(",;:") for word in full}, line
-    said = "gains do not add up: findings may be about the same time"
-    assert largest.brief().count(said) == largest.markdown().count(said) == 1
+    message = "gains do not add up: findings may be about the same time"
+    assert largest.brief().count(message) == largest.markdown().count(message) == 1
 
 
 # ---- Markdown

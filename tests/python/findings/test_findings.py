@@ -21,8 +21,8 @@ def profiled(model: nn.Module, *inputs: torch.Tensor) -> roofprof.Report:
 
 def names(planted: Planted, finding: roofprof._report.Finding) -> bool:
     """Whether the finding names the planted fault."""
-    said = " ".join([finding.text, *finding.modules, *finding.ops])
-    return finding.rule in planted.rules and planted.names in said
+    words = " ".join([finding.text, *finding.modules, *finding.ops])
+    return finding.rule in planted.rules and planted.names in words
 
 
 @pytest.mark.measuring

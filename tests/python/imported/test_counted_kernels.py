@@ -146,7 +146,7 @@ def test_operations_by_the_table_of_the_collector(name):
     assert not {"tensor_fp8_flops", "tensor_fp4_flops"} & set(sources)  # chips of 8.0 have none of these
 
 
-def test_what_was_not_asked_for_may_have_been_executed():
+def test_what_was_not_requested_may_have_been_executed():
     values, sources = counted(sass(ffma=10))
     assert values["fp32_flops"] == 20
     assert sources["tensor_bf16_flops"][0] == [TENSOR.format("bf16_dst_fp32")]

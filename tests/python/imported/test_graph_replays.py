@@ -167,7 +167,7 @@ def test_a_rank_takes_its_own_captures_else_those_of_the_lowest_rank(tmp_path, l
         assert {file.path.name for file in found} == {f"bs_2_rank{taken}.json", f"bs_4_rank{taken}.json"}
 
 
-def test_what_is_wrong_beside_a_trace_is_said(beside):
+def test_what_is_wrong_beside_a_trace_is_reported(beside):
     details = beside.parent / "capture_traces" / "execution_details.json"
     write_details(beside.parent, {"gone.json": 4})
     with pytest.raises(ValueError, match=r"it names the capture 'gone\.json', which is not there: give the captures"):

@@ -17,7 +17,7 @@ from roofprof.profiling.imported_ranks import ranks_of_names
 STEP, ELEMENTS, STEPS = 1000, 250, 4  # microseconds of a step, elements of a gradient
 
 
-def trace(path, rank, world=2, compute=100, ahead=0, *, steps=STEPS, first=0, told=True, elements=ELEMENTS):
+def trace(path, rank, world=2, compute=100, ahead=0, *, steps=STEPS, first=0, numbered=True, elements=ELEMENTS):
     """Each step is a product that takes ``compute`` microseconds and a bf16 all_reduce that ends 500 after its begin.
 
     The collective's kernel starts when the product's has ended, and waits for the last rank.
@@ -42,7 +42,7 @@ def trace(path, rank, world=2, compute=100, ahead=0, *, steps=STEPS, first=0, to
         kernel = {"correlation": number + 1, "device": 0, "stream": 20}
         name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
         event("kernel", name, begin + 20 + compute, 480 - compute, **kernel)
-    facts = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world}} if told else {}
+    facts = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world}} if numbered else {}
     devices = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0}]
     return gpu_traces.write_trace(path, events, deviceProperties=devices, **facts)
 
@@ -114,17 +114,17 @@ def test_ranks_come_from_the_trace_else_from_the_name_else_from_the_order(tmp_pa
     assert ranks_of_names([Path("trace_1.json"), Path("trace_0.json")]) == [1, 0]
     assert ranks_of_names([Path("host_4711.169.pt.trace.json"), Path("host_4712.170.pt.trace.json")]) is None
     assert ranks_of_names([Path("a/rank1.json"), Path("b/rank1.json")]) is None
-    named = [trace(tmp_path / f"t_rank{rank}.json", rank, told=False) for rank in (1, 0)]
+    named = [trace(tmp_path / f"t_rank{rank}.json", rank, numbered=False) for rank in (1, 0)]
     merged = roofprof.from_trace(named)
     assert [rank.rank for rank in merged.ranks] == [0, 1]
     assert "ranks 1, 0 are from their files' names" in note_of(merged, "ranks-assumed")
-    ordered = [trace(tmp_path / name, 0, told=False) for name in ("a.json", "b.json")]
+    ordered = [trace(tmp_path / name, 0, numbered=False) for name in ("a.json", "b.json")]
     merged = roofprof.from_trace(ordered)
     assert [rank.rank for rank in merged.ranks] == [0, 1]
     assert "ranks 0, 1 are from their order" in note_of(merged, "ranks-assumed")
 
 
-def test_what_does_not_fit_is_refused_or_said(tmp_path):
+def test_what_does_not_fit_is_refused_or_reported(tmp_path):
     zero, two = trace(tmp_path / "0.json", 0, 4), trace(tmp_path / "2.json", 2, 4)
     merged = roofprof.from_trace([zero, two])
     assert merged.missing_ranks == [1, 3]
@@ -178,15 +178,15 @@ def test_a_folder_is_the_ranks_in_it_whatever_else_lies_there(folder, capsys):
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2)).to_json(folder / "report.json")
     (folder / "notes.txt").write_text("words")
     (folder / "cut.json.gz").write_bytes(b"\x1f\x8b\x08")
-    ranks, said = in_folder(capsys)
+    ranks, printed = in_folder(capsys)
     assert ranks == [0, 1, 2]
-    assert "left out, no trace of a profiler: cut.json.gz, notes.txt, report.json" in said
+    assert "left out, no trace of a profiler: cut.json.gz, notes.txt, report.json" in printed
 
 
-def test_processes_without_ranks_are_told_by_their_names(folder, capsys):
+def test_processes_without_ranks_are_reported_by_their_names(folder, capsys):
     for process in (70, 71):
         for time in (1, 2):
-            trace(folder / f"host_{process}.{time}.pt.trace.json", 0, told=False)
+            trace(folder / f"host_{process}.{time}.pt.trace.json", 0, numbered=False)
     assert in_folder(capsys)[0] == [0, 1]
     for path in folder.iterdir():
         path.rename(folder / path.name.replace("host_7", "some"))
@@ -199,8 +199,8 @@ def test_of_several_traces_of_a_rank_the_latest_that_all_have_is_read(folder, ca
         trace(folder / f"host_7.{time}.pt.trace.json", 0, elements=elements)
         if time < 11:
             trace(folder / f"host_8.{time}.pt.trace.json", 1, elements=elements)
-    ranks, said = in_folder(capsys)
+    ranks, printed = in_folder(capsys)
     assert ranks == [0, 1]
     assert {row.bytes for row in roofprof.Report.from_json("all.json").collectives} == {2 * STEPS * 2 * 300}
-    assert "the latest that all ranks have is read" in said
-    assert "host_7.11.pt.trace.json" in said
+    assert "the latest that all ranks have is read" in printed
+    assert "host_7.11.pt.trace.json" in printed

@@ -257,7 +257,7 @@ def test_the_kernels_of_the_traces_device(tmp_path, write):
     assert notes(report, "counters-of-one-device") == ["1 kernel that ran on another device is left out"]
 
 
-def test_what_does_not_match_is_said(tmp_path, write):
+def test_what_does_not_match_is_reported(tmp_path, write):
     """A part is never shown as the whole: the rows that lack it have no figure, the others have theirs."""
     report = roofprof.from_trace(trace(tmp_path / "t.json", STEP), ncu=write(raw([STEP[0], STEP[2]])))
     operators = report.by_operator()

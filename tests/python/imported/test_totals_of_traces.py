@@ -11,7 +11,7 @@ import gpu_traces
 import pytest
 from bare_speed import BUSY, SAME, broken_promises
 from gpu_traces import FOLDER, ON_DEVICE
-from report.test_recorded_with_roofs import said_of_total
+from report.test_recorded_with_roofs import cells_of_total
 
 import roofprof
 
@@ -97,13 +97,13 @@ def test_every_grouping_has_the_same_total(report):
     alone = {"scope"} if not report.regions else set()
     alone |= {"module"} if len(report.rows) == 1 else set()  # such tables have no line for the total
     for by in set(VIEWS) - alone:
-        cells = said_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
-        said = {figure: cells[figure].value for figure in TIMES}
-        assert said == {figure: approximately(getattr(report.total, figure)) for figure in TIMES}, by
+        cells = cells_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
+        in_total = {figure: cells[figure].value for figure in TIMES}
+        assert in_total == {figure: approximately(getattr(report.total, figure)) for figure in TIMES}, by
         assert cells["bound"].text.lstrip("?") in (report.total.bound, "n/a", ""), by
         assert cells["percent_of_roof"].value == report.total.percent_of_roof, by
     if report.kernels:
-        assert said_of_total(report, "kernel", ("total",))["total"].value == approximately(report.total.time)
+        assert cells_of_total(report, "kernel", ("total",))["total"].value == approximately(report.total.time)
 
 
 def test_groups_add_up_to_the_total(report):

@@ -117,10 +117,10 @@ def test_what_goes_wrong_later_does_not_end_the_program(lost, tmp_path):
                 if steps == 2:  # the first trace was ready
                     folder.mkdir(exist_ok=True)
     assert steps == 4
-    said = [str(warning.message) for warning in caught if "no report was written" in str(warning.message)]
-    assert len(said) == (1 if lost == "the folder" else 2)
-    assert said[0].startswith(f"roofprof: no report was written to '{folder / 'r2.json'}': ")
-    assert "None" not in said[0]
+    shown = [str(warning.message) for warning in caught if "no report was written" in str(warning.message)]
+    assert len(shown) == (1 if lost == "the folder" else 2)
+    assert shown[0].startswith(f"roofprof: no report was written to '{folder / 'r2.json'}': ")
+    assert "None" not in shown[0]
     assert [path.name for path in folder.iterdir()] == (["r4.json"] if lost == "the folder" else [])
 
 

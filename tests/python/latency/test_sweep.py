@@ -124,7 +124,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: CLOCK[0] * 1e-9)
 
 
-def test_batches_that_are_asked_for_are_measured_smallest_first():
+def test_batches_that_are_requested_are_measured_smallest_first():
     sweep = RooflineProfiler(Sees()).time_sweep(torch.zeros(4, 2), batches=[8, 2, 2, 3], **QUICK)
     assert sweep.batches == [2, 3, 8]
     calls = 1 + 1 + 10  # the first, to warm up, timed
@@ -135,7 +135,7 @@ def test_batches_that_are_asked_for_are_measured_smallest_first():
         sweep.point(5)
 
 
-def test_unasked_batches_double_until_throughput_rises_no_more():
+def test_default_batches_double_until_throughput_rises_no_more():
     sweep = RooflineProfiler(Sees()).time_sweep(torch.zeros(4, 2), **QUICK)
     # Throughput is 16,000 b / (16 + b) per second. From b to 4 b it rises by less than 5% where 64 + 4 b < 1.05 (16 +
     # 4 b), that is from 236 on; nine tenths of that at 1024 are reached at 0.9 x 16 x 1024 / (16 + 102.4) = 124.5.
@@ -273,7 +273,7 @@ terms     latency: the time of one call with that batch; throughput: its samples
     )
 
 
-def test_notes_of_one_code_are_said_once_with_their_batches():
+def test_notes_of_one_code_are_reported_once_with_their_batches():
     busy = [Note("machine-busy", f"others used {share}% of the processors") for share in (20, 30)]
     stopped = Note("timing-stopped", "5 seconds were over")
     one, two, three = SATURATING.points[:3]

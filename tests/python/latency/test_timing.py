@@ -152,7 +152,7 @@ def test_samples_are_the_leading_dimension_of_all_inputs(args, kwargs, samples):
         ((torch.zeros(0, 3),), "the inputs are empty"),
     ],
 )
-def test_samples_that_are_not_clear_are_asked_for(inputs, why):
+def test_samples_that_are_not_clear_are_requested(inputs, why):
     prof = RooflineProfiler(lambda *_: None)
     latency = prof.time(*inputs, **QUICK)
     assert latency.samples is None

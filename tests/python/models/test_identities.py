@@ -135,7 +135,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize(("function", "one", "other"), DIFFERENT.values(), ids=DIFFERENT)
-def test_calls_that_look_alike_are_told_apart(function, one, other):
+def test_calls_that_look_alike_are_distinguished(function, one, other):
     x = torch.ones(2, 4, 8, 8)
     apart = [counts(count(function, x, argument).total) for argument in (one, other)]
     assert apart[0] != apart[1]

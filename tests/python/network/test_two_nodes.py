@@ -120,8 +120,8 @@ def measured(folder, megabits):
                         text=True,
                     )
                 )
-            said = [agent.communicate(timeout=1200)[0] for agent in agents]
-            assert [agent.returncode for agent in agents] == [0, 0], "\n".join(said)
+            outputs = [agent.communicate(timeout=1200)[0] for agent in agents]
+            assert [agent.returncode for agent in agents] == [0, 0], "\n".join(outputs)
         finally:
             for agent in agents:
                 agent.kill()

@@ -37,7 +37,7 @@ def test_threads_inside_forward():
     assert report.total.macs == 3 * MACS + 32
 
 
-def test_threads_that_overlap_are_told():
+def test_threads_that_overlap_are_reported():
     """They take their time without the processors, so that they overlap however few of those there are."""
     model = nn.Sequential(Model(lambda _, value: (time.sleep(0.1), value @ value)[1]))
     with profiler(model) as prof:

@@ -67,7 +67,7 @@ def in_a_run(model, x):
 
 
 @pytest.mark.parametrize("way", [in_a_run, lambda model, x: observe(model, lambda: model(x))])
-def test_the_work_is_that_of_the_module_that_asked_for_it(model, way):
+def test_the_work_is_that_of_the_module_that_requested_it(model, way):
     report = way(model, torch.rand(ROWS, WIDTH))
     assert rows_of(report) == {"": OWN, "inner": LINEAR}
     assert not [note for note in report.coverage.notes if "other threads" in note.text]

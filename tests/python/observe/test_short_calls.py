@@ -326,7 +326,7 @@ def test_two_blocks_at_once_and_what_remains_of_them():
     assert model.leaf.short == [False, False, True, False]
 
 
-def test_calls_of_language_models_are_told_and_those_inside_are_short():
+def test_calls_of_language_models_are_reported_and_those_inside_are_short():
     class TakesCache(nn.Module):
         def __init__(self):
             super().__init__()

@@ -301,7 +301,7 @@ def test_shared_weights_have_one_row():
     assert report.total.params == SIZE * SIZE + SIZE
 
 
-def test_backward_of_an_unseen_forward_is_said_to_be_unknown():
+def test_backward_of_an_unseen_forward_is_reported_to_be_unknown():
     model = Residual(SIZE)
     loss = model(torch.rand(ROWS, SIZE)).sum()
     report = observe(model, loss.backward)

@@ -109,12 +109,12 @@ def test_arguments_arrive_as_the_schema_has_them(cost):
     assert [(t.shape, t.dtype) for t in out] == [((2, 3), torch.float16), ((), torch.complex64)]
 
 
-def test_it_is_asked_once_for_each_shape_and_scalar(cost):
-    asked = []
+def test_it_is_requested_once_for_each_shape_and_scalar(cost):
+    lookups = []
 
     @cost("own::scaled")
     def _(x, taps, by, *, out):
-        asked.append((tuple(out.shape), taps, by))
+        lookups.append((tuple(out.shape), taps, by))
         return roofprof.Work(macs=taps)
 
     def run():
@@ -125,7 +125,7 @@ def test_it_is_asked_once_for_each_shape_and_scalar(cost):
         scaled(x(4), 6)
 
     assert roofprof.count(run).total.macs == 10 * 5 + 3 * 6
-    assert sorted(asked) == [((2, 3), 5, 2.0), ((2, 3), 6, 0.5), ((2, 3), 6, 2.0), ((4,), 6, 2.0)]
+    assert sorted(lookups) == [((2, 3), 5, 2.0), ((2, 3), 6, 0.5), ((2, 3), 6, 2.0), ((4,), 6, 2.0)]
 
 
 def test_torchs_own_costs_give_way_even_after_the_op_was_seen(cost):

@@ -74,7 +74,7 @@ def test_static_quantization(engine):
     assert row.read_bytes == 2 * 8 * 7 * 7 + 8 * 4 * 9 + 8 * 4
 
 
-def test_kernels_of_different_size_are_told_apart():
+def test_kernels_of_different_size_are_distinguished():
     # A stride of 4 gives both the same results; only the packed weight differs.
     x = torch.quantize_per_tensor(torch.rand(1, 4, 7, 7), 0.1, 0, torch.quint8)
     wide, narrow = (quantized.Conv2d(4, 6, kernel, stride=4) for kernel in (3, 2))

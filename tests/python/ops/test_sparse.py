@@ -57,7 +57,7 @@ def test_bytes_are_values_and_indices(name):
     assert total.write_bytes == 4 * ROWS * WIDTH
 
 
-def test_calls_are_told_apart_by_their_values():
+def test_calls_are_distinguished_by_their_values():
     x = torch.rand(COLUMNS, WIDTH)
     full, half = DENSE.to_sparse(), torch.tril(DENSE).to_sparse()
     values = (VALUES, half._nnz())

@@ -27,7 +27,7 @@ def headers_with(folder, **contents):
     return folder
 
 
-def last_said(folder):
+def last_message(folder):
     """What a build prints when everything else is done."""
     return run(tool("ninja"), "-C", folder, "-t", "commands", "roofprof_package").stdout.splitlines()[-1]
 
@@ -37,13 +37,13 @@ def test_headers_that_are_missing_or_too_old_are_named(tmp_path, version):
     headers = tmp_path / "include"
     if version:
         headers_with(headers, cupti_version=f"#define CUPTI_API_VERSION {version}\n")
-    said = configured(tmp_path / "build", headers)
+    message = configured(tmp_path / "build", headers)
     sentence = (
         f"{LEFT_OUT}there are no CUPTI headers (13.0 or newer) in {headers}; build it beside a CUDA form of torch, "
         "or set ROOFPROF_CUPTI_INCLUDE_DIR"
     )
-    assert sentence in said
-    assert sentence in last_said(tmp_path / "build")
+    assert sentence in message
+    assert sentence in last_message(tmp_path / "build")
 
 
 def test_headers_that_do_not_compile_are_named_with_the_compilers_reason(tmp_path):
@@ -52,11 +52,11 @@ def test_headers_that_do_not_compile_are_named_with_the_compilers_reason(tmp_pat
         cupti_version="#define CUPTI_API_VERSION 130000\n",
         cupti='#include "crt/nowhere.h"\n',
     )
-    said = configured(tmp_path / "build", headers)
-    assert f"{LEFT_OUT}CUPTI's headers in {headers} do not compile (" in said
-    assert "crt/nowhere.h" in said
-    assert "; pip install nvidia-cuda-crt and build again, or set ROOFPROF_CUPTI_INCLUDE_DIR" in said
-    assert "do not compile (" in last_said(tmp_path / "build")
+    message = configured(tmp_path / "build", headers)
+    assert f"{LEFT_OUT}CUPTI's headers in {headers} do not compile (" in message
+    assert "crt/nowhere.h" in message
+    assert "; pip install nvidia-cuda-crt and build again, or set ROOFPROF_CUPTI_INCLUDE_DIR" in message
+    assert "do not compile (" in last_message(tmp_path / "build")
 
 
 @pytest.mark.skipif(not torch.version.cuda, reason="torch is no CUDA wheel, and brings no headers of CUPTI's")

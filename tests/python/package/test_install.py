@@ -111,14 +111,14 @@ def test_only_programs_load_what_stands_before_torch():
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "shown"),
     [
         ("torch/headeronly/version.h", "found torch 2.10.1 in"),
         ("torch/csrc/api/include/torch/version.h", "found torch 2.10.1 in"),
         ("something/else.h", "found no torch"),
     ],
 )
-def test_another_torch_is_refused_in_a_sentence(installed, tmp_path, header, said):
+def test_another_torch_is_refused_in_a_sentence(installed, tmp_path, header, shown):
     path = tmp_path / "torch" / "include" / header
     path.parent.mkdir(parents=True)
     path.write_text('#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION \\\n  "2.10.1"\n')
@@ -126,14 +126,14 @@ def test_another_torch_is_refused_in_a_sentence(installed, tmp_path, header, sai
     refused = configure(PROGRAMS, tmp_path / "build", installed, other, check=False)
     message = " ".join(refused.stderr.split())
     assert refused.returncode != 0
-    assert f"this roofprof was built with torch {_build_info.TORCH_MINOR} and {said}" in message
+    assert f"this roofprof was built with torch {_build_info.TORCH_MINOR} and {shown}" in message
     assert "set ROOFPROF_TORCH_DIR" in message
 
 
 FINDS = """\
 cmake_minimum_required(VERSION 3.25)
 project(finds LANGUAGES CXX)
-foreach(words IN LISTS ASKED)
+foreach(words IN LISTS WORDS)
   unset(roofprof_DIR CACHE)
   separate_arguments(words)
   find_package(roofprof ${words} QUIET)
@@ -154,18 +154,18 @@ def test_find_package_takes_versions_ranges_and_no_components(installed, tmp_pat
     refused = [f"{here}.99", following, "99", f"0.0.1...<{here}", f"{following}...99", f"{here} COMPONENTS nonsense"]
     (tmp_path / "CMakeLists.txt").write_text(FINDS)
 
-    def asked(then, words=(), **options):
-        asked = f"-DASKED={';'.join(words)}"
-        return configure(tmp_path, tmp_path / "build", installed, asked, f"-DTHEN={then};nonsense", **options)
+    def configured(then, words=(), **options):
+        listed = f"-DWORDS={';'.join(words)}"
+        return configure(tmp_path, tmp_path / "build", installed, listed, f"-DTHEN={then};nonsense", **options)
 
-    quiet = asked("QUIET;COMPONENTS", [*found, *refused])
+    quiet = configured("QUIET;COMPONENTS", [*found, *refused])
     assert re.findall(r"found .*: (.*)", quiet.stdout) == ["1"] * len(found) + ["0"] * len(refused)
     assert "component" not in quiet.stderr
-    said = "roofprof has no component 'nonsense', nor any other: write find_package(roofprof) without COMPONENTS"
-    assert said in " ".join(asked("COMPONENTS").stderr.split())
-    required = asked("REQUIRED;COMPONENTS", check=False)
+    shown = "roofprof has no component 'nonsense', nor any other: write find_package(roofprof) without COMPONENTS"
+    assert shown in " ".join(configured("COMPONENTS").stderr.split())
+    required = configured("REQUIRED;COMPONENTS", check=False)
     assert required.returncode != 0
-    assert said in " ".join(required.stderr.split())
+    assert shown in " ".join(required.stderr.split())
 
 
 @pytest.mark.skipif(not (BUILD / "CMakeCache.txt").is_file(), reason="would build everything: there is no build folder")

@@ -48,7 +48,7 @@ def test_a_report_has_nothing_of_what_the_security_note_rules_out(tmp_path, monk
     import getpass
     import socket
 
-    told = [*marks.values(), "marked-argument", "0.8421", "0.7316", str(tmp_path), str(ROOT), "fill_"]
-    assert [word for word in told if word in text] == []
+    texts = [*marks.values(), "marked-argument", "0.8421", "0.7316", str(tmp_path), str(ROOT), "fill_"]
+    assert [word for word in texts if word in text] == []
     words = set(re.findall(r"[\w.-]+", json.dumps(json.loads(text)["environment"])))
     assert not {socket.gethostname(), getpass.getuser()} & words

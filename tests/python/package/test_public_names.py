@@ -105,6 +105,6 @@ def test_every_attribute_of_a_row_says_what_it_is():
         public = {name: value for name, value in vars(kind).items() if isinstance(value, property)}
         assert public
         assert not [name for name, value in public.items() if not (value.__doc__ or "").strip().endswith((".", ")"))]
-    said = _report.Row.percent_of_roof.__doc__
-    assert said == 'Column "%roof"; percent. %roof = lower bound / time. Needs time, roofs.'
+    docstring = _report.Row.percent_of_roof.__doc__
+    assert docstring == 'Column "%roof"; percent. %roof = lower bound / time. Needs time, roofs.'
     assert _report.Row.self_time.__doc__.startswith('Column "self time"; seconds. Of its own ops')

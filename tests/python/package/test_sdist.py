@@ -104,7 +104,7 @@ def test_an_sdist_serves_every_torch_whether_there_is_one_or_not(sdist, checkout
 
 
 @pytest.mark.parametrize("label", ["", "0", "1"])
-def test_a_build_is_for_one_torch_and_says_which_where_asked(sdist, tmp_path, label):
+def test_a_build_is_for_one_torch_and_says_which_where_requested(sdist, tmp_path, label):
     made = setup(sdist, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path), ROOFPROF_LABEL_TORCH=label)
     assert made.returncode == 0, made.stderr
     metadata = metadata_of((tmp_path / "roofprof.egg-info" / "PKG-INFO").read_text())

@@ -163,11 +163,11 @@ def test_hovering_tells_the_figures_of_a_dot(opened, report):
     dot = next(dot for dot in opened.dots() if paths[dot["row"]] == "head")
     opened.page.mouse.move(dot["left"], dot["top"])
     opened.page.wait_for_selector("#tip:not([hidden])")
-    said = opened.page.inner_text("#tip").split("\n")
-    assert said[0] == "head"
+    tooltip = opened.page.inner_text("#tip").split("\n")
+    assert tooltip[0] == "head"
     row = report.row("head")
-    assert said[said.index("AI") + 1] == roofprof.fields["intensity"].cell(row)
-    assert said[said.index("FLOP/s") + 1] == roofprof.fields["achieved_flops"].cell(row)
+    assert tooltip[tooltip.index("AI") + 1] == roofprof.fields["intensity"].cell(row)
+    assert tooltip[tooltip.index("FLOP/s") + 1] == roofprof.fields["achieved_flops"].cell(row)
     opened.page.mouse.move(5, 5)
     opened.page.wait_for_selector("#tip", state="hidden")
 

@@ -44,7 +44,7 @@ def test_one_module_without_roofs(show):
     assert "none given" in opened.page.inner_text("#roofs")
 
 
-def test_what_was_not_counted_is_said_before_the_tables(show):
+def test_what_was_not_counted_is_reported_before_the_tables(show):
     @torch.library.custom_op("page::unknown", mutates_args=())
     def unknown(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(x.numpy() + 1)
@@ -56,10 +56,10 @@ def test_what_was_not_counted_is_said_before_the_tables(show):
     report = given_roofs.profiler(Model(4, 4).requires_grad_(requires_grad=False)).run(torch.rand(2, 4))
     assert report.coverage.uncosted
     opened = show(report)
-    said = opened.page.inner_text("#coverage")
-    assert "page::unknown" in said
+    page_text = opened.page.inner_text("#coverage")
+    assert "page::unknown" in page_text
     for note in report.coverage.notes:
-        assert note.text in said and note.code in said
+        assert note.text in page_text and note.code in page_text
     flops = roofprof.fields["flops"].cell(report.total)
     assert flops.startswith(">=") and flops in opened.page.inner_text("#total")
     order = opened.page.evaluate("[...document.querySelectorAll('section:not([hidden])')].map(part => part.id)")
@@ -167,9 +167,9 @@ def test_it_opens_with_the_findings_which_lead_to_row_and_dot(show):
     items = opened.page.locator("#findings li:has(> p)")
     assert items.count() == len(report.findings)
     for place, finding in enumerate(report.findings):
-        said = items.nth(place).inner_text()
-        assert finding.text in said
-        assert finding.basis in said
+        page_text = items.nth(place).inner_text()
+        assert finding.text in page_text
+        assert finding.basis in page_text
     items.first.locator("button.link").click()
     assert opened.marked() == ["aux"]
     assert "of what is in it" in opened.page.inner_text("#marked")

@@ -148,10 +148,10 @@ def test_labels_of_one_sort_do_not_overlap_and_the_worst_are_named(name, kind):
             assert not found[one].intersects_path(found[other], filled=True), (one, other)
     worst = range(1, 1 + min(5, len(view.hotspots)))
     assert sorted(int(number) for text in numbers for number in text.split(", ")) == [*worst]
-    said = words(figure)
+    message = words(figure)
     for number in worst:
         name = re.escape(view.hotspots[number - 1].label[-20:])
-        assert re.search(rf"^{number}  .*{name} (wastes|takes) ", said, re.MULTILINE)
+        assert re.search(rf"^{number}  .*{name} (wastes|takes) ", message, re.MULTILINE)
     if kind == "roofline":
         assert all(f"{roof.name} " in "\n".join(found) for roof in view.roofs)
 

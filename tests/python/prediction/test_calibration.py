@@ -66,9 +66,9 @@ def test_numbers_of_made_up_kernels_are_found(tmp_path, capsys):
     true = {"achieved.product.launch": 9e-6, "achieved.product.of_peak": 0.6}
     path, out = table(tmp_path / "products.csv", made_up(true)), tmp_path / "h100.json"
     assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(out)]) == 0
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     number = len(dict.fromkeys(sizes()))
-    assert f"{DEVICE}, calibrated with products.csv ({number} kernels)" in said
+    assert f"{DEVICE}, calibrated with products.csv ({number} kernels)" in message
     found = roofprof.Ceilings.load(out)
     assert found.calibration.source == f"products.csv ({number} kernels)"
     assert [peak.operations_per_second for peak in found.compute] == [
@@ -86,9 +86,9 @@ def test_what_is_no_table_of_kernels(tmp_path, capsys):
     def refused(path):
         assert main(["calibrate", DEVICE, "--from", str(path), "--json", str(tmp_path / "roofs.json")]) == 2
         assert not (tmp_path / "roofs.json").exists()
-        said = capsys.readouterr().err
-        assert said.count("\n") == 1
-        return said
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        return message
 
     path = tmp_path / "t.csv"
     for text, words in (

@@ -109,7 +109,7 @@ def test_of_a_prediction_it_is_that_of_the_count():
     assert narrow.total.time == report.predict("RTX 4090", precision="fp16", batch=16).total.time
 
 
-def test_what_does_not_fit_is_said():
+def test_what_does_not_fit_is_reported():
     fat = counted(lambda: nn.Linear(100_000, 100_000), 1, 100_000)  # 40 GB, and 24 there
     assert "prediction-memory" in [note.code for note in fat.predict("RTX 4090").coverage.notes]
     for fitting in (fat.predict("B200"), fat.predict("RTX 4090", precision="fp8"), counted(mlp, 4, 64).predict("T4")):

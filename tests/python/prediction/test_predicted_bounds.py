@@ -124,7 +124,7 @@ def test_bytes_that_the_last_cache_holds_stand_at_its_roof():
     assert far.bound == "memory DRAM"
 
 
-def test_a_cache_of_unknown_bandwidth_is_estimated_and_said():
+def test_a_cache_of_unknown_bandwidth_is_estimated_and_reported():
     report = relus(MIB // 4).predict("RTX 5090")  # whose L2 is published without a bandwidth
     assert any("no bandwidth of the L2" in note.text for note in report.coverage.notes)
     assert report.total.memory_time == pytest.approx(2 * MIB / (170 * 45e9), rel=0.01)

@@ -14,26 +14,26 @@ from roofprof.predict.what_if import WhatIf
 MANY = 2**28  # elements, a GiB
 
 
-@pytest.mark.parametrize("asked", [{}, {"precision": "fp16", "bandwidth": 2}])
-def test_what_is_saved_is_the_difference_of_two_predictions(asked):
+@pytest.mark.parametrize("given", [{}, {"precision": "fp16", "bandwidth": 2}])
+def test_what_is_saved_is_the_difference_of_two_predictions(given):
     report = counted(mlp, 4096, 64)
-    answers = report.what_if("RTX 4090", **asked)
-    base = report.predict("RTX 4090", **asked)
+    answers = report.what_if("RTX 4090", **given)
+    base = report.predict("RTX 4090", **given)
     changes = {
-        "memory x2": {"bandwidth": 2 * asked.get("bandwidth", 1)},
+        "memory x2": {"bandwidth": 2 * given.get("bandwidth", 1)},
         "peak x2": {"peak": 2},
-        "fp8" if asked else "fp16": {"precision": "fp8" if asked else "fp16"},
+        "fp8" if given else "fp16": {"precision": "fp8" if given else "fp16"},
         "fused": {"compiled": True},
     }
     assert set(answers.questions) == {*changes, "batch 8192"}
-    assert (answers.not_asked, answers.prediction) == ({}, base.prediction)
+    assert (answers.unanswered, answers.prediction) == ({}, base.prediction)
     for name, options in changes.items():
-        other = report.predict("RTX 4090", **asked | options)
+        other = report.predict("RTX 4090", **given | options)
         assert answers.total.saved[name] == pytest.approx(base.total.time - other.total.time, abs=1e-12)
         for row in base.rows:
             expected = row.time - other.row(row.path).time
             assert answers[row.path].saved[name] == pytest.approx(expected, abs=1e-12)
-    twice = report.predict("RTX 4090", **asked, batch=8192)
+    twice = report.predict("RTX 4090", **given, batch=8192)
     assert answers.total.saved["batch 8192"] == pytest.approx(base.total.time - twice.total.time / 2, abs=1e-12)
     assert answers.total.time == base.total.time
     assert [module.path for module in answers.modules] == [row.path for row in base.rows]
@@ -70,16 +70,16 @@ def test_a_larger_batch_helps_small_calls_and_not_large_ones():
     assert abs(large.total.saved[f"batch {2**17}"]) < 0.03 * large.total.time
 
 
-def test_the_next_lower_precision_is_asked():
+def test_the_next_lower_precision_is_requested():
     for dtype, lower in ((torch.float64, "fp32"), (torch.float32, "fp16"), (torch.bfloat16, "fp8")):
         assert lower in counted(mlp, 64, 64, dtype=dtype).what_if("H100 SXM").questions
 
 
-def test_what_cannot_be_asked_is_said():
+def test_what_cannot_be_requested_is_reported():
     half = counted(mlp, 64, 64, dtype=torch.float16)
-    assert set(half.what_if("A100").not_asked) == {"fp8"}  # Ampere has none
+    assert set(half.what_if("A100").unanswered) == {"fp8"}  # Ampere has none
     by_hand = counted(mlp, 64, 64).what_if(roofs({"fp32": 1e12}, {"DRAM": (1e11, 0)}))
-    assert "no peak for fp16" in by_hand.not_asked["fp16"]
+    assert "no peak for fp16" in by_hand.unanswered["fp16"]
     assert "fp16" not in by_hand.total.saved
     assert by_hand.total.ridge == pytest.approx(10)
 
@@ -88,8 +88,8 @@ def test_what_cannot_be_asked_is_said():
             return torch.empty(size, device="meta").exp()
 
     report = roofprof.count(OfNothing(), 8)
-    assert "batch" in report.what_if("T4").not_asked
-    assert "batch 4" in report.what_if("T4", batch=4).not_asked
+    assert "batch" in report.what_if("T4").unanswered
+    assert "batch 4" in report.what_if("T4", batch=4).unanswered
     assert "not asked" in report.what_if("T4").table()
 
 
@@ -97,7 +97,7 @@ def test_of_a_step_of_training():
     answers = trained(mlp, 512, 64).what_if("A100", batch=400)
     assert answers["(optimizer)"].time > 0
     assert sum(module.time for module in answers.modules if module.depth == 0) == pytest.approx(answers.total.time)
-    assert "a training step cannot be given another batch" in answers.not_asked["batch 400"]
+    assert "a training step cannot be given another batch" in answers.unanswered["batch 400"]
     with pytest.raises(KeyError, match="no module '0.9'"):
         answers["0.9"]
 

@@ -75,7 +75,7 @@ def run(tmp_path, rest: str, ranks: int = 2) -> list[subprocess.CompletedProcess
             one.kill()
 
 
-def test_all_doors_fix_the_number_of_calls(tmp_path):
+def test_all_entries_fix_the_number_of_calls(tmp_path):
     """Rank 0 is far slower: by its own clock it would stop sooner.
 
     It does other work from its second step on, compiles, and profiles alone what waits for nobody.

@@ -69,11 +69,11 @@ def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypat
     assert "cut.json: not a roofprof report" in capsys.readouterr().err
     assert not (tmp_path / "all.json").exists()
     assert main(["merge", files[0], "cut.json", "none.json", files[2], files[2], "--skip-bad", "-o", "all.json"]) == 0
-    said = capsys.readouterr()
-    assert "left out: cut.json: not a roofprof report" in said.err
-    assert "none.json" in said.err
-    assert f"left out: {files[2]}: rank 2 is there already" in said.err
-    assert "rank 1 of 3 is missing" in said.out
+    message = capsys.readouterr()
+    assert "left out: cut.json: not a roofprof report" in message.err
+    assert "none.json" in message.err
+    assert f"left out: {files[2]}: rank 2 is there already" in message.err
+    assert "rank 1 of 3 is missing" in message.out
     merged = roofprof.Report.from_json("all.json")
     assert merged.missing_ranks == [1]
     assert merged.partial
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused_by_name(files, tmp_path, capsys, monkeypat
 
 
 @pytest.mark.parametrize(("rank", "size"), [("abc", "2"), ("2", "2"), ("0", None), (None, "2")])
-def test_an_environment_that_names_no_rank_is_told(rank, size, monkeypatch):
+def test_an_environment_that_names_no_rank_is_reported(rank, size, monkeypatch):
     for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
     report = roofprof.count(nn.Linear(2, 2), torch.ones(1, 2))

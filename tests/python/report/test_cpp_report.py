@@ -11,7 +11,7 @@ from torch import nn
 
 PROGRAM = Path(__file__).resolve().parents[3] / "build" / "cmake" / "tests" / "cpp" / "test_profiler"
 COUNTS = ("macs", "flops", "int_ops", "read_bytes", "write_bytes", "params", "param_bytes")
-TOLD = ("input_shapes", "output_shapes", "output_bytes", "kept_memory", "calls")
+RECORDED = ("input_shapes", "output_shapes", "output_bytes", "kept_memory", "calls")
 # C++ does not see them; what no row has is left out of the JSON.
 SEEN_BY_PYTHON_ALONE = {".modules[].forward_of_torch", ".modules[].parameters_read"}
 
@@ -40,7 +40,7 @@ def test_both_have_the_same_keys_and_counts(tmp_path):
     ours = given_roofs.profiler(model, repeat=3).run(torch.rand(4, 16)).to_dict()
     assert keys(ours) - keys(theirs) == SEEN_BY_PYTHON_ALONE
     assert keys(theirs) <= keys(ours)
-    for names in (COUNTS, TOLD):
+    for names in (COUNTS, RECORDED):
         rows = [{row["path"]: [row[name] for name in names] for row in report["rows"]} for report in (theirs, ours)]
         assert rows[0] == rows[1]
     assert rows[0][""][:3] == [[[4, 16]], [[4, 2]], 4 * 2 * 4]

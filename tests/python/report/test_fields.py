@@ -95,5 +95,5 @@ def test_the_type_of_a_field_is_that_of_the_attribute():
     classes = ("Row", "GroupRow", "KernelRow", "Rank", "Collective", "MemoryRow")
     for kind, name_of in zip(("row", "group", "kernel", "rank", "collective", "memory"), classes, strict=True):
         for name, field in roofprof.fields.of(kind).items():
-            said = getattr(getattr(_report, name_of), name).fget.__doc__
-            assert said.strip().endswith(f" -> {field.type}"), (kind, name)
+            docstring = getattr(getattr(_report, name_of), name).fget.__doc__
+            assert docstring.strip().endswith(f" -> {field.type}"), (kind, name)

@@ -28,7 +28,7 @@ def in_ns(seconds):
     return None if seconds is None else seconds * 1e9
 
 
-def said_of_total(report, by, columns):
+def cells_of_total(report, by, columns):
     """Return the cells of a table's line for the total, by the names of their columns."""
     tables = [
         block
@@ -61,13 +61,13 @@ def test_rows_add_up_to_the_total(report):
 
 def test_every_view_has_the_same_total(report):
     for by in VIEWS:
-        cells = said_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
+        cells = cells_of_total(report, by, ("bound", "percent_of_roof", *TIMES))
         assert cells.pop("bound").text == report.total.bound
         assert cells.pop("percent_of_roof").value == pytest.approx(report.total.percent_of_roof)
         assert {figure: cell.value for figure, cell in cells.items()} == pytest.approx(
             {figure: in_ns(getattr(report.total, figure)) for figure in TIMES}, abs=1
         )
-    assert said_of_total(report, "kernel", ("total",))["total"].value == pytest.approx(report.total.time * 1e9, abs=1)
+    assert cells_of_total(report, "kernel", ("total",))["total"].value == pytest.approx(report.total.time * 1e9, abs=1)
 
 
 def test_a_product_at_its_roof_has_no_finding():

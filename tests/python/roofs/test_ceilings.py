@@ -122,19 +122,19 @@ def test_files_that_cannot_be_written_or_read_are_named(monkeypatch, tmp_path, r
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_notes_are_told_once_when_roofs_are_measured(monkeypatch, tmp_path, roofs, capsys, is_new):
+def test_notes_are_reported_once_when_roofs_are_measured(monkeypatch, tmp_path, roofs, capsys, is_new):
     """What is kept and measured again: tests/cpp/machine/cache_test.cpp."""
     monkeypatch.setenv("ROOFPROF_CACHE_DIR", str(tmp_path))
     assert ceilings.cache_dir() == tmp_path
     monkeypatch.setattr(_C, "cached_ceilings", lambda *_: (roofs, ["busy"], is_new))
     monkeypatch.setattr(_C, "measure_ceilings", lambda *_: (roofs, ["busy"]))
-    told = []
-    assert ceilings.for_device() == ceilings.for_device(progress=told.append) == roofs
+    lines = []
+    assert ceilings.for_device() == ceilings.for_device(progress=lines.append) == roofs
     line = "roofs of this machine: busy"
-    assert (told, capsys.readouterr().err) == (([line], line + "\n") if is_new else ([], ""))
+    assert (lines, capsys.readouterr().err) == (([line], line + "\n") if is_new else ([], ""))
     assert ceilings.for_device_with_notes() == (roofs, ["busy"])
-    assert ceilings.measure("cpu", told.append) == roofs
-    assert told == [line] * (1 + is_new)
+    assert ceilings.measure("cpu", lines.append) == roofs
+    assert lines == [line] * (1 + is_new)
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:99"])
@@ -145,7 +145,7 @@ def test_a_device_that_cannot_be_measured(device):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_the_reason_is_said():
+def test_without_a_gpu_the_reason_is_reported():
     with pytest.raises(ValueError, match='the roofs of "cuda:0" cannot be measured: .*driver') as info:
         ceilings.for_device("cuda:0", progress=lambda _line: None)
     assert "\n" not in str(info.value)

@@ -29,7 +29,7 @@ class Waits(nn.Module):
 
 
 @pytest.fixture
-def neighbours():
+def busy_processes():
     """On each processor."""
     with contextlib.ExitStack() as stack:
         for _ in os.sched_getaffinity(0):
@@ -68,9 +68,9 @@ def notes(report):
     return [note for note in report.coverage.notes if note.code == "machine-busy"]
 
 
-@pytest.mark.usefixtures("neighbours", "watched")
+@pytest.mark.usefixtures("busy_processes", "watched")
 @pytest.mark.parametrize(("way", "while_what"), [(run, "the calls were timed"), (block, "the block ran")])
-def test_others_are_told_of_first(way, while_what):
+def test_others_are_reported_of_first(way, while_what):
     report = way()
     (note,) = notes(report)
     assert note.level == "attention"
@@ -78,8 +78,8 @@ def test_others_are_told_of_first(way, while_what):
     assert "ATTENTION other processes used" in report.table()
 
 
-@pytest.mark.usefixtures("neighbours", "watched")
-def test_calls_that_nothing_observes_are_told_of_them_first():
+@pytest.mark.usefixtures("busy_processes", "watched")
+def test_calls_that_nothing_observes_are_reported_of_them_first():
     latency = roofprof.RooflineProfiler(Waits()).time(torch.zeros(4), warmup=0, repeat=5)
     (note,) = latency.notes
     assert (note.code, note.level) == ("machine-busy", "attention")

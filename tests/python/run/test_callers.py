@@ -189,7 +189,7 @@ def test_the_model_s_own_threads_count(kind):
 
 
 @pytest.mark.parametrize("call", ["count", "run"])
-def test_calls_of_a_module_on_threads_that_were_there_are_told(call):
+def test_calls_of_a_module_on_threads_that_were_there_are_reported(call):
     """A pool of the model's, or another model that shares the module: it cannot be known."""
     model, servant = sequential(), Servant()
 
@@ -261,7 +261,7 @@ def test_a_block_has_the_threads_that_it_starts():
 
 @pytest.mark.parametrize("way", ["own", "all"])
 @pytest.mark.parametrize("inside", [1, 3])
-def test_calls_under_way_when_a_block_ends_are_told(inside, way):
+def test_calls_under_way_when_a_block_ends_are_reported(inside, way):
     class Waits(nn.Module):
         def __init__(self):
             super().__init__()

@@ -155,7 +155,7 @@ def test_calls_are_repeated_and_timed(kind):
 
 
 @pytest.mark.parametrize("kind", ONCE)
-def test_a_call_that_frees_what_it_was_given_is_made_once_and_that_is_said(kind):
+def test_a_call_that_frees_what_it_was_given_is_made_once_and_that_is_reported(kind):
     """A further one would compute on memory that is not there, which ends the process."""
     model, value = made(kind)
     report = run(model, value)
@@ -167,7 +167,7 @@ def test_a_call_that_frees_what_it_was_given_is_made_once_and_that_is_said(kind)
     assert memory_of(model, value) == after_one_call(kind)
 
 
-def test_memory_that_is_too_large_to_keep_is_there_again_and_its_values_are_said_to_be_lost(monkeypatch):
+def test_memory_that_is_too_large_to_keep_is_there_again_and_its_values_are_reported_to_be_lost(monkeypatch):
     monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", 0)
     model = copy.deepcopy(nn.Linear(64, 64))
     calls = []

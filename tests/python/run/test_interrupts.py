@@ -120,14 +120,14 @@ def handlers():
 
 
 @pytest.mark.parametrize("come", COMING)
-@pytest.mark.parametrize("door", [block, count])
-def test_an_interrupt_at_any_step_leaves_nothing_behind(door, come):
+@pytest.mark.parametrize("entry", [block, count])
+def test_an_interrupt_at_any_step_leaves_nothing_behind(entry, come):
     model, x = nn.Linear(4, 4), torch.ones(1, 4)
-    door(model, x)()
+    entry(model, x)()
     before = hooks()
     handlers_before = handlers()
     step = 0
-    while interrupted_at(step, door(model, x), come):
+    while interrupted_at(step, entry(model, x), come):
         assert hooks() == before, step
         assert handlers() == handlers_before
         assert torch._C._is_torch_function_enabled(), step

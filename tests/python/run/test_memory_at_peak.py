@@ -256,8 +256,10 @@ def test_what_resnet50_keeps_for_its_backward():
 def test_where_it_is_not_known():
     def why(report):
         assert report.memory_at_peak == report.memory_timeline == []
-        (said,) = [line for line in report.table(by="memory", width=0).split("\n") if "no memory at the peak" in line]
-        return said
+        (message,) = [
+            line for line in report.table(by="memory", width=0).split("\n") if "no memory at the peak" in line
+        ]
+        return message
 
     profiler = roofprof.RooflineProfiler(model := mlp())
     with profiler, roofprof.scope("part"):

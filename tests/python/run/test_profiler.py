@@ -72,16 +72,16 @@ def test_without_repeats_one_call_is_counted(monkeypatch):
 
 def test_profile_takes_the_roofs_of_this_machine(monkeypatch):
     given = roofs()
-    asked = []
-    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda device: asked.append(device) or (given, ["busy"]))
+    devices = []
+    monkeypatch.setattr(ceilings, "for_device_with_notes", lambda device: devices.append(device) or (given, ["busy"]))
     report = roofprof.profile(linear(), x())
-    assert asked == ["cpu"]
+    assert devices == ["cpu"]
     assert report.ceilings == given
     assert "roofs: busy" in report.coverage.notes
     assert report.total.percent_of_roof > 0
     roofprof.count(linear(), x())
     profiler(linear()).run(x())
-    assert asked == ["cpu"]
+    assert devices == ["cpu"]
 
 
 # ---- later calls that differ

@@ -1,4 +1,4 @@
-"""One table of scenarios through Python's door and C++'s: the same calls, the same reports, the same left behind."""
+"""One table of scenarios through Python's front end and C++'s: the same calls, reports and things left behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import roofprof
 CPP = BUILD / "tests" / "cpp" / "test_run"
 EACH = pytest.mark.parametrize("scenario", read_scenarios(), ids=lambda scenario: scenario.name)
 
-# What one thing is called behind the other door.
+# What one thing is called in the other front end.
 OF_CPP = {
     "std::runtime_error: no": "RuntimeError: no",
     "an argument can only be moved, and further calls would find it empty": (
@@ -45,7 +45,7 @@ def cpp(tmp_path_factory) -> dict[str, Any]:
     if not CPP.is_file():
         pytest.skip("the C++ tests are not built")
     file = tmp_path_factory.mktemp("scenarios") / "cpp.json"
-    command = [str(CPP), "--gtest_filter=*CppDoor*", "--gtest_brief=1"]
+    command = [str(CPP), "--gtest_filter=*CppFrontEnd*", "--gtest_brief=1"]
     environment = os.environ | {"ROOFPROF_SCENARIOS": str(file)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -66,7 +66,7 @@ def needs_fakes(scenario: Scenario) -> None:
 
 
 @EACH
-def test_pythons_door_does_what_the_table_says(scenario, python):
+def test_pythons_front_end_does_what_the_table_says(scenario, python):
     needs_fakes(scenario)
     found = python[scenario.name]
     report = found["report"]
@@ -77,13 +77,15 @@ def test_pythons_door_does_what_the_table_says(scenario, python):
     assert len(report["runs"]["total_ns"]) == scenario.timed
     assert len(report["runs"]["bare_ns"]) == scenario.bare
     assert report["total"]["macs"] == 2 * 8 * 4 + (2 * 4 * 2 if scenario.model == "grows" else 0)
-    note = scenario.note.format(error="RuntimeError: no", door="further ones would use up an iterator among its inputs")
+    note = scenario.note.format(
+        error="RuntimeError: no", front_end="further ones would use up an iterator among its inputs"
+    )
     assert notes_of_the_loop(report) == ([note] if note else [])
     assert (found["seen"], found["input"]) == (1, 1), "as one call leaves it"
 
 
 @EACH
-def test_both_doors_report_the_same(scenario, python, cpp):
+def test_both_front_ends_report_the_same(scenario, python, cpp):
     needs_fakes(scenario)
     if scenario.model == "interrupts":
         pytest.skip("only Python has errors that end a program")

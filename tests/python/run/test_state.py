@@ -130,7 +130,7 @@ def test_arrays_and_models_are_copied_up_to_a_size(kept, monkeypatch, tmp_path):
     assert (peak >= array.nbytes) == (kept > array.nbytes)
 
 
-def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_said(monkeypatch):
+def test_writes_of_later_calls_to_what_is_too_large_to_keep_are_reported(monkeypatch):
     monkeypatch.setattr(roofprof.state.snapshot, "_BYTES_KEPT", 0)
 
     class Late(nn.Module):

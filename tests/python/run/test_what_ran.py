@@ -202,7 +202,7 @@ def test_a_generator_that_never_ends_is_cut():
 
 
 @pytest.mark.filterwarnings("error")
-def test_in_a_running_loop_a_coroutine_is_not_counted_and_that_is_said():
+def test_in_a_running_loop_a_coroutine_is_not_counted_and_that_is_reported():
     async def program():
         return roofprof.count(Awaits(), torch.ones(2, 8))
 

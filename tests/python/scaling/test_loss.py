@@ -48,7 +48,7 @@ def test_each_part_is_what_the_program_lost():
     )
 
 
-def test_without_times_of_ops_nothing_is_told_apart():
+def test_without_times_of_ops_nothing_is_distinguished():
     points = [program(ranks, [1.0] * ranks, transfer=0.1 * (ranks - 1), overhead=0.0) for ranks in (1, 2)]
     points = [dataclasses.replace(point, compute=None) for point in points]
     assert parts_of_loss(points, [1.0, 1.0], same_roofs=True)[1] == pytest.approx({"all": 2 * 1.1 - 1.0})

@@ -76,7 +76,7 @@ def test_runs_without_steps_are_compared_as_runs(monkeypatch):
     assert any("whole runs are compared" in warning for warning in found.warnings)
 
 
-def test_missing_ranks_and_other_set_ups_are_said(monkeypatch):
+def test_missing_ranks_and_other_set_ups_are_reported(monkeypatch):
     partial = strong(4).to_dict()
     partial["merged"]["ranks"] = partial["merged"]["ranks"][:3]
     partial["merged"]["missing"] = [3]
@@ -85,9 +85,9 @@ def test_missing_ranks_and_other_set_ups_are_said(monkeypatch):
     found = roofprof.scaling([strong(1), strong(2), roofprof.Report.from_dict(partial)])
     assert found.points[2].ranks == 4
     assert found.points[2].work == pytest.approx(MACS, rel=1e-6)
-    said = " ".join(found.warnings)
-    assert "report 2 lacks ranks 3 of 4: they count as the mean of the others" in said
-    assert re.search(r"torch is not the same: .* in report 0, .* 1.0 in report 2", said)
+    message = " ".join(found.warnings)
+    assert "report 2 lacks ranks 3 of 4: they count as the mean of the others" in message
+    assert re.search(r"torch is not the same: .* in report 0, .* 1.0 in report 2", message)
 
 
 def test_other_roofs_leave_intensity_and_speed_together():
@@ -124,17 +124,17 @@ def test_what_is_refused_is_named(files, capsys, monkeypatch):
         (["r1.json", "r2.json", "--plot", "x.gif"], "a plot's file ends in .svg, .png or .pdf"),
     ):
         assert main(["scaling", *arguments]) == 2
-        said = capsys.readouterr().err
-        assert words in said
-        assert said.count("\n") == 1
+        message = capsys.readouterr().err
+        assert words in message
+        assert message.count("\n") == 1
 
 
 @pytest.mark.integration
-def test_the_command_writes_what_was_asked_for(files, capsys):
+def test_the_command_writes_what_was_requested(files, capsys):
     assert main(["scaling", *files, "--json", "s.json", "-o", "s.html", "--plot", "s.png", "--width", "130"]) == 0
-    said = capsys.readouterr()
-    assert [line.rpartition(" ")[2] for line in said.err.splitlines()] == ["s.json", "s.html", "s.png"]
-    assert re.search(r"^8  .*  58\.8%", said.out, re.MULTILINE)  # 1 / (0.1 + 0.9 / 8) of 8
+    message = capsys.readouterr()
+    assert [line.rpartition(" ")[2] for line in message.err.splitlines()] == ["s.json", "s.html", "s.png"]
+    assert re.search(r"^8  .*  58\.8%", message.out, re.MULTILINE)  # 1 / (0.1 + 0.9 / 8) of 8
     stored = json.loads(Path("s.json").read_text())
     found = roofprof.scaling(files)
     assert stored == found.to_dict()

@@ -13,11 +13,11 @@ from torch import nn
 import roofprof
 from roofprof.state.state_roots import Contents
 
-_ASKED: list[str] = []
+_CALLED: list[str] = []
 
 
 def refuse(*_: object, **__: object):
-    _ASKED.append("asked")
+    _CALLED.append("called")
     raise RuntimeError("do not ask")
 
 
@@ -118,18 +118,18 @@ VALUES = {
 
 def value_of(name: str) -> object:
     value = VALUES[name]()
-    _ASKED.clear()
+    _CALLED.clear()
     return value
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_nothing_is_asked_and_the_rest_is_found(name):
+def test_nothing_is_requested_and_the_rest_is_found(name):
     value = value_of(name)
     wanted = torch.ones(1)
     contents = Contents([value, wanted, {"deep": value}])
     assert any(found is wanted for found in contents.tensors)
     contents.restore()
-    assert _ASKED == []
+    assert _CALLED == []
 
 
 @pytest.mark.parametrize("name", ["tuple", "dict", "list"])
@@ -167,17 +167,17 @@ def test_a_profile_takes_them_as_a_plain_call_does(name, where):
         report = way(call, *given)
         assert report.total.macs == 2 * 8 * 4
     # A report has the sizes of inputs and outputs: a class that answers for its sizes is asked, and may refuse.
-    assert _ASKED == [] or (name == "wrapper" and where in {"argument", "output"})
+    assert _CALLED == [] or (name == "wrapper" and where in {"argument", "output"})
 
 
 def test_parameters_that_refuse_are_left_out_of_sizes():
     model = nn.Linear(8, 4)
     model.register_parameter("odd", nn.Parameter(torch.ones(3)))
     model._parameters["odd"] = torch.ones(3).as_subclass(RefusingTensor)
-    _ASKED.clear()
+    _CALLED.clear()
     report = profiler(model, repeat=1).run(torch.ones(2, 8))
     assert report.total.params == 8 * 4 + 4 + 3
-    assert _ASKED == []
+    assert _CALLED == []
 
 
 def test_tensors_inside_of_wrappers_are_put_back():

@@ -31,7 +31,9 @@ class Opened:
         self.requests: list[str] = []
         self.page = browser.new_page(**{"viewport": {"width": 1200, "height": 900}} | options)
         self.page.set_default_timeout(60_000)  # of a busy machine
-        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on(
+            "console", lambda printed_text: self.complaints.append(f"{printed_text.type}: {printed_text.text}")
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))

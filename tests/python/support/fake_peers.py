@@ -1,4 +1,4 @@
-"""Counting tools that fail in ways of other tools, for tests of `benchmarks/peers.py`. The door "original" is json."""
+"""Counting tools that fail as other tools do, for tests of `benchmarks/peers.py`. The variant "original" is json."""
 
 import os
 import signal

@@ -43,5 +43,5 @@ class Pipes:
 
     def close(self):
         self.process.stdin.close()
-        said = self.process.stderr.read().decode()
-        assert (self.process.wait(60), self.process.stdout.read(), said) == (0, b"", "")
+        message = self.process.stderr.read().decode()
+        assert (self.process.wait(60), self.process.stdout.read(), message) == (0, b"", "")

@@ -1,4 +1,4 @@
-"""The table of scenarios (tests/scenarios.txt) through Python's door, in a process that finds the fake libraries."""
+"""The table of scenarios (tests/scenarios.txt) through Python's front end, in a process with the fake libraries."""
 
 from __future__ import annotations
 

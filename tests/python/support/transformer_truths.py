@@ -92,11 +92,11 @@ def mixtral(batch, length, *, layers, width, hidden, vocabulary, experts, chosen
 
 def t5(batch, length, answer, *, layers, width, inner, hidden, vocabulary):
     """Encoder and decoder of as many layers; `inner` is the width of all heads together, the feed-forward not gated."""
-    asked, answered = batch * length, batch * answer
-    encoder = linear(asked, width, inner) * 4 + attention(batch, length, length, inner)
-    encoder += linear(asked, width, hidden, width)
+    queries, answered = batch * length, batch * answer
+    encoder = linear(queries, width, inner) * 4 + attention(batch, length, length, inner)
+    encoder += linear(queries, width, hidden, width)
     decoder = linear(answered, width, inner) * 4 + attention(batch, answer, answer, inner)
-    decoder += linear(answered, width, inner) * 2 + linear(asked, width, inner) * 2
+    decoder += linear(answered, width, inner) * 2 + linear(queries, width, inner) * 2
     decoder += attention(batch, answer, length, inner) + linear(answered, width, hidden, width)
     return layers * (encoder + decoder) + linear(answered, width, vocabulary)
 

@@ -47,7 +47,7 @@ def test_names_cannot_end_frames_or_lines():
     assert folded([node]).count(";") == 3_000
 
 
-def test_what_cannot_be_written_is_said(report, tmp_path):
+def test_what_cannot_be_written_is_reported(report, tmp_path):
     with pytest.raises(ValueError, match=r"'.*f.svg': the file of folded stacks ends in .folded or .txt"):
         report.to_folded_stacks(tmp_path / "f.svg")
     counted = roofprof.count(nn.Linear(2, 2), torch.rand(1, 2))

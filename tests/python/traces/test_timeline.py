@@ -143,7 +143,7 @@ def test_what_raised_leaves_what_ran_before_and_nothing_behind():
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "said"),
+    ("column", "value", "message"),
     [
         ("module", 99, "belongs to no module"),
         ("region", 99, "ran in no region"),
@@ -155,11 +155,11 @@ def test_what_raised_leaves_what_ran_before_and_nothing_behind():
         ("kind", "thing", "cannot be 'thing'"),
     ],
 )
-def test_a_file_with_events_that_do_not_fit_is_refused(report, column, value, said):
+def test_a_file_with_events_that_do_not_fit_is_refused(report, column, value, message):
     written = report.to_dict()
     host = written["events"]["host"]
     host["rows"][0][host["columns"].index(column)] = value
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Report.from_dict(written)
 
 

@@ -78,7 +78,7 @@ def test_each_suffix_has_its_format(shell):
 
 @pytest.mark.usefixtures("reports")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("trace", "plain.json", "-o", "t.json"), "keeps no events.*keep_events=True.*--trace FILE"),
         (("trace", "events.json", "-o", "t.html"), "'t.html'.*ends in .json, .json.gz, .speedscope.json, .folded"),
@@ -90,16 +90,16 @@ def test_each_suffix_has_its_format(shell):
         ((*PROFILE, "--count", "--trace", "t.json"), "--trace needs times"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(shell, arguments, said):
+def test_what_cannot_be_is_one_sentence(shell, arguments, message):
     before = sorted(Path().iterdir())
     code, err = shell(*arguments)
     assert code == 2
     assert err.count("\n") == 1
-    assert re.search(said, err)
+    assert re.search(message, err)
     assert sorted(Path().iterdir()) == before
 
 
-def test_a_model_that_raises_has_no_trace_and_is_said_to(shell):
+def test_a_model_that_raises_has_no_trace_and_is_reported_to(shell):
     code, err = shell("profile", "models.py:Raises", "--input", "2x8", "--trace", "t.json", "--json", "r.json")
     assert code == 2
     assert "no times to make a trace of" in err

@@ -35,7 +35,7 @@ def tree_lines(report: _report.Report) -> list[Line]:
             continue
         group, members = groups[place]
         fold = len(lines)
-        lines.append(Line(group.mean, row.depth, above, None, _said(group)))
+        lines.append(Line(group.mean, row.depth, above, None, _label(group)))
         for member in members:
             for below in range(member, ends[member]):
                 line_of[below] = len(lines)
@@ -64,10 +64,10 @@ def _ends(parents: list[int]) -> list[int]:
     return ends
 
 
-def _said(group: _report.Siblings) -> str:
-    said = f"x{len(group.paths)}, their mean"
+def _label(group: _report.Siblings) -> str:
+    label = f"x{len(group.paths)}, their mean"
     if group.spread is not None:
-        said += f", spread {fields['time_spread'].text(group.spread)}"
+        label += f", spread {fields['time_spread'].text(group.spread)}"
     if group.slowest is not None and group.slowest_ratio is not None:
-        said += f", slowest {group.slowest} with {group.slowest_ratio:.2f} times the median"
-    return said
+        label += f", slowest {group.slowest} with {group.slowest_ratio:.2f} times the median"
+    return label

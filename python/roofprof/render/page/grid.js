@@ -18,7 +18,7 @@ class Grid {
     this.body = make("tbody");
     this.foot = make("tfoot");
     this.more = make("p", { className: "more" });
-    this.said = make("span", { className: "said", attributes: { "aria-live": "polite" } });
+    this.status = make("span", { className: "aside", attributes: { "aria-live": "polite" } });
     const grid = make("table", {
       className: table.isTree ? "grid tree" : "grid",
       attributes: { role: table.isTree ? "treegrid" : "grid", "aria-labelledby": `${section.parentElement.id}-heading` },
@@ -48,7 +48,7 @@ class Grid {
           button("Fold all", () => this.#change(() => this.tree.unfoldTo(1)))),
         make("label", { className: "flat", title: "All levels in one list, by full path" }, flat, " Flat"));
     }
-    tools.append(make("span", { className: "grow" }), this.said);
+    tools.append(make("span", { className: "grow" }), this.status);
     return tools;
   }
 
@@ -172,7 +172,7 @@ class Grid {
     const count = table.count - table.folds.size;
     const away = count - shown.filter((row) => !table.folds.has(row)).length;
     const folded = !tree.matching && !tree.flat && away > 0 ? `, ${away.toLocaleString("en")} folded away` : "";
-    this.said.textContent = `${matches}${plural(count, this.noun)}${folded}`;
+    this.status.textContent = `${matches}${plural(count, this.noun)}${folded}`;
     // What is not in the document is found by the filter, but neither by the browser's search nor on paper.
     this.more.hidden = rest <= 0;
     if (rest <= 0) return this.more.replaceChildren();

@@ -28,9 +28,9 @@ function markDots(by, row) {
   };
   const dots = roofline.mark(by, isBelow);
   const name = nameOf(table.names[row] || "(model)");
-  const told = dots.length === 1 ? dots[0].told.map(([heading, text]) => `${heading} ${text}`).join(", ") : "";
-  byId("marked").replaceChildren("Marked: ", name, ". ", told
-    ? `${told}.` : dots.length ? `${plural(dots.length, "dot")} of what is in it.` : "It has no dot.");
+  const figures = dots.length === 1 ? dots[0].tip.map(([heading, text]) => `${heading} ${text}`).join(", ") : "";
+  byId("marked").replaceChildren("Marked: ", name, ". ", figures
+    ? `${figures}.` : dots.length ? `${plural(dots.length, "dot")} of what is in it.` : "It has no dot.");
 }
 
 const views = new Map(Object.entries(page.rooflines));

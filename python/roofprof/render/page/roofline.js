@@ -67,7 +67,7 @@ class Roofline {
     byId("kinds").replaceChildren(...this.view.kinds.map((kind) => this.#kindButton(kind)));
     byId("worst").replaceChildren(...this.view.worst.map(({ row, label, text }) =>
       make("li", {}, button(nameOf(label), () => this.onDot(this.by, row), { className: "link" }), ` ${text}`)));
-    byId("plot-said").textContent = this.view.said.join(" ");
+    byId("plot-remarks").textContent = this.view.remarks.join(" ");
   }
 
   #kindButton(kind) {
@@ -90,7 +90,7 @@ class Roofline {
     tip.hidden = !dot;
     if (!dot) return;
     tip.replaceChildren(make("p", {}, nameOf(dot.label)), make("dl", { className: "pairs" },
-      ...dot.told.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
+      ...dot.tip.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
     const frame = byId("plot-box").getBoundingClientRect();
     const [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
     const left = x + 16 + tip.offsetWidth < frame.width ? x + 16 : Math.max(0, x - 16 - tip.offsetWidth);

@@ -15,7 +15,7 @@ Views: TypeAlias = Mapping[str, RooflineView]
 
 MOST_DOTS = 1000  # those that take most time; more would be a cloud, and slow to draw
 _KINDS = {"module": "row", "op": "group", "kernel": "kernel"}  # of row
-_TOLD = ("intensity", "achieved_flops", "time", "total", "bound", "percent_of_roof", "wasted_time")
+_TIP_FIGURES = ("intensity", "achieved_flops", "time", "total", "bound", "percent_of_roof", "wasted_time")
 
 
 def rooflines(views: Views, lines: Sequence[Line]) -> dict[str, Any]:
@@ -37,10 +37,10 @@ def _roofline(view: RooflineView, lines: Sequence[Line], lines_of_modules: Mappi
 
     dots = sorted(view.dots, key=lambda dot: -dot.time)
     shown, rest = dots[:MOST_DOTS], dots[MOST_DOTS:]
-    said = view.about_left_out
+    remarks = view.about_left_out
     if rest:
         time = fields["time"].text(sum(dot.time for dot in rest))
-        said.insert(0, f"Dots are the {MOST_DOTS:,} that take most time; {len(rest):,} more take {time}.")
+        remarks.insert(0, f"Dots are the {MOST_DOTS:,} that take most time; {len(rest):,} more take {time}.")
     return {
         "roofs": [{"kind": roof.kind, "rate": roof.rate, "text": roof.text} for roof in view.roofs],
         "ridges": [[ridge.intensity, ridge.rate] for ridge in view.ridges],
@@ -56,22 +56,22 @@ def _roofline(view: RooflineView, lines: Sequence[Line], lines_of_modules: Mappi
                 "time": dot.time,
                 "measured": dot.measured,
                 "levels": [intensity for _, intensity in dot.levels],
-                "told": _told(dot, _KINDS[view.by]),
+                "tip": _tip(dot, _KINDS[view.by]),
             }
             for dot in shown
         ],
         "worst": [{"row": row_of(dot), "label": dot.label, "text": text} for dot, text in view.worst],
-        "said": [*([view.about_ridges] if view.ridges else []), *said],
+        "remarks": [*([view.about_ridges] if view.ridges else []), *remarks],
     }
 
 
-def _told(dot: Dot, kind: str) -> list[tuple[str, str]]:
+def _tip(dot: Dot, kind: str) -> list[tuple[str, str]]:
     """Return a tooltip's lines, as tables print them: of a module's own ops, unless the dot has all of the module."""
     figures = fields.of(kind)
     own = "self_" if isinstance(dot.row, _report.Row) and dot.row.self_achieved_flops == dot.rate else ""
-    cells = [figures[own + name] for name in _TOLD if own + name in figures]
-    told = [(field.heading.removeprefix("self "), field.cell(dot.row)) for field in cells]
+    cells = [figures[own + name] for name in _TIP_FIGURES if own + name in figures]
+    shown_figures = [(field.heading.removeprefix("self "), field.cell(dot.row)) for field in cells]
     measured = [(f"{level} AI", fields["intensity"].text(intensity)) for level, intensity in dot.levels]
     bytes_are = "measured by counters" if dot.measured else "each op's inputs and outputs once"
     folded = [("figures", f"the mean of {len(dot.places)}; the dot is their sum")] if len(dot.places) > 1 else []
-    return [("kind", dot.kind), *folded, *told, *measured, ("bytes", bytes_are)]
+    return [("kind", dot.kind), *folded, *shown_figures, *measured, ("bytes", bytes_are)]

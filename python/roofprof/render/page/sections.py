@@ -95,7 +95,7 @@ def _listing(label: str, items: Sequence[str], most: int = _MOST_NAMES) -> Html:
     """Return something that opens: the first so many items stand in it, and it says how many do not."""
     rest = f"{len(items) - most} more are in the report's JSON." if len(items) > most else None
     shown_items = (el("li", name(item or "(model)")) for item in items[:most])
-    return _details(label, el("ul", *shown_items, class_="names"), el("p", rest, class_="said") if rest else None)
+    return _details(label, el("ul", *shown_items, class_="names"), el("p", rest, class_="aside") if rest else None)
 
 
 def _plural(count: int, one: str, more: str = "") -> str:
@@ -116,7 +116,7 @@ def _findings(report: _report.Report, places: dict[str, int]) -> Html | None:
         return None
     order = f"What gains most comes first; {_report.GAINS_OVERLAP}." if len(findings) > 1 else None
     items = (_finding(finding, report.total.time or 0, places) for finding in findings)
-    return joined(el("p", order, class_="said") if order else None, el("ol", *items, class_="findings"))
+    return joined(el("p", order, class_="aside") if order else None, el("ol", *items, class_="findings"))
 
 
 def _finding(of: _report.Finding, total: float, places: dict[str, int]) -> Html:
@@ -141,11 +141,11 @@ def _finding(of: _report.Finding, total: float, places: dict[str, int]) -> Html:
             el("svg", *bar, class_="gain", viewBox="0 0 100 1", preserveAspectRatio="none", aria_hidden="true"),
             " gain ",
             el("strong", f"{low} to {high}" if of.gain_high else "none to be had by code"),
-            el("span", f", basis: {of.basis}; confidence {of.confidence}: {of.because}", class_="said"),
+            el("span", f", basis: {of.basis}; confidence {of.confidence}: {of.because}", class_="aside"),
         ),
         el("pre", of.try_it, class_="try", tabindex=0) if of.try_it else None,
-        el("p", "at ", el("code", of.source), class_="said") if of.source else None,
-        _details("Evidence", el("p", evidence, class_="said"), el("p", f"Rule: {of.reference}", class_="said")),
+        el("p", "at ", el("code", of.source), class_="aside") if of.source else None,
+        _details("Evidence", el("p", evidence, class_="aside"), el("p", f"Rule: {of.reference}", class_="aside")),
         _listing(f"in {_plural(len(of.modules), 'module')}", of.modules) if len(of.modules) > 1 else None,
     )
 
@@ -157,7 +157,7 @@ def _coverage(report: _report.Report) -> Html:
          joined(*(name(path or report.model) for path in op.modules), by=", ")]
         for op in coverage.uncosted_ops
     ]  # fmt: skip
-    said = (el("p", of.text) for of in _paragraphs(report, "coverage") if of.role == "statement")
+    statements = (el("p", of.text) for of in _paragraphs(report, "coverage") if of.role == "statement")
     # Leave out notes that a banner above has already.
     above = {of.text for of in _paragraphs(report, "heading") if of.role == "warning"}
     notes = [note for note in coverage.notes if note.count > 1 or note.text not in above]
@@ -176,7 +176,7 @@ def _coverage(report: _report.Report) -> Html:
         parts.append(_listing(label, coverage.uncalled_modules, 1000))
     if notes:
         parts.append(el("ul", *map(_note, notes), class_="notes"))
-    return joined(*said, *parts)
+    return joined(*statements, *parts)
 
 
 def _note(note: _report.Note) -> Html:
@@ -210,7 +210,7 @@ def _rows(report: _report.Report, by: str) -> Html | None:
     blocks = report.part("rows", by).blocks
     tables = [table(block, titled=False) for block in blocks if isinstance(block, _report.Table)]
     legend = _paragraphs(report, "legend", by) if by not in ("phase", "scope") else []
-    return joined(*tables[:1], *(el("p", of.text, class_="said") for of in legend)) if tables else None
+    return joined(*tables[:1], *(el("p", of.text, class_="aside") for of in legend)) if tables else None
 
 
 def _memory(report: _report.Report) -> Html | None:
@@ -222,16 +222,16 @@ def _memory(report: _report.Report) -> Html | None:
     scale = 160 / (before + max(moment.bytes for moment in moments))
     step = 1000 / len(moments)
 
-    def bar(kind: str, x: float, width: float, height: float, said: Html | None = None) -> Html:
+    def bar(kind: str, x: float, width: float, height: float, title: Html | None = None) -> Html:
         y, tall = f"{160 - height * scale:.1f}", f"{height * scale:.1f}"
-        return el("rect", said, class_=kind, x=f"{x:.2f}", width=f"{width:.2f}", y=y, height=tall)
+        return el("rect", title, class_=kind, x=f"{x:.2f}", width=f"{width:.2f}", y=y, height=tall)
 
     bars = []
     for index, moment in enumerate(moments):
         size = before + moment.bytes
         where = f"{moment.module or '(model)'}, {moment.phase}"
-        said = el("title", f"{fields['bytes'].text(size)} around op {moment.first_op}: {where}")
-        bars.append(bar("peak" if moment.is_peak else moment.phase, index * step, step, size, said))
+        title = el("title", f"{fields['bytes'].text(size)} around op {moment.first_op}: {where}")
+        bars.append(bar("peak" if moment.is_peak else moment.phase, index * step, step, size, title))
     label = "Bytes alive over the ops that ran"
     kinds = [*dict.fromkeys(moment.phase for moment in moments), "peak", "before"]
     key = (el("span", "there before" if kind == "before" else kind, class_=kind) for kind in kinds)
@@ -239,29 +239,29 @@ def _memory(report: _report.Report) -> Html | None:
         *(el("p", of.text) for of in _paragraphs(report, "rows", "memory")),
         el("svg", *bars, bar("before", 0, 1000, before), class_="memory", viewBox="0 0 1000 160", role="img",
            preserveAspectRatio="none", aria_label=label),
-        el("p", f"{label}: ", *key, class_="said memory-key"),
+        el("p", f"{label}: ", *key, class_="aside memory-key"),
         _details("What was there, by module", of_modules) if (of_modules := _rows(report, "memory")) else None,
     )  # fmt: skip
 
 
 def _roofs(report: _report.Report) -> Html | None:
     found = {block.title: block for block in report.ceilings.document().blocks if isinstance(block, _report.Table)}
-    said = (el("p", of.text) for of in _paragraphs(report, "roofs"))
+    statements = (el("p", of.text) for of in _paragraphs(report, "roofs"))
     roofs, curve = found.get("roofs"), found.get("bandwidth by working set")
     return joined(
         el("p", report.ceilings.device) if report.ceilings.device else None,
-        *([table(roofs, titled=False)] if roofs and roofs.rows else said),
+        *([table(roofs, titled=False)] if roofs and roofs.rows else statements),
         _details("Bandwidth by working set", table(curve, titled=False)) if curve and curve.rows else None,
     )
 
 
 def _conventions(tables: dict[str, Any]) -> Html:
-    told: set[str] = set()
+    printed: set[str] = set()
     parts: list[Html] = []
     legends = [(heading, tables[by]["legend"]) for by, heading in _TABLES.items() if tables[by]]
     for heading, sentences in [*legends, ("Cells", _CELLS)]:
-        parts += _convention(heading, [sentence for sentence in sentences if sentence not in told])
-        told.update(sentences)
+        parts += _convention(heading, [sentence for sentence in sentences if sentence not in printed])
+        printed.update(sentences)
     return joined(*parts)
 
 
@@ -274,7 +274,7 @@ def _convention(heading: str, sentences: Iterable[str]) -> list[Html]:
 
 
 def _no_roofline(why: Sequence[str]) -> Html | None:
-    return el("p", "There is nothing to draw. ", " ".join(why), class_="said") if why else None
+    return el("p", "There is nothing to draw. ", " ".join(why), class_="aside") if why else None
 
 
 def _button(label: str, id_: str, aria_label: str | None = None) -> Html:
@@ -293,7 +293,7 @@ _ROOFLINE = joined(
     el("div", el("svg", id="plot", role="img", aria_label="Roofline: FLOP/s against FLOPs per byte"),
        el("div", id="tip", hidden=True), id="plot-box"),
     el("div", id="kinds", class_="kinds", role="group", aria_label="Kinds of op that are shown"),
-    el("p", id="marked", class_="said", aria_live="polite"),
+    el("p", id="marked", class_="aside", aria_live="polite"),
     el("ol", id="worst", aria_label="Numbers in the plot"),
-    el("p", id="plot-said", class_="said"),
+    el("p", id="plot-remarks", class_="aside"),
 )  # fmt: skip

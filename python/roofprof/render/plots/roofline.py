@@ -303,10 +303,10 @@ def _about_dots(view: RooflineView) -> str:
         return ""
     measured = sum(dot.measured for dot in view.dots)
     bytes_from = "from shapes" if not measured else "measured" if measured == len(view.dots) else ""
-    said = f"Bytes: {bytes_from}." if bytes_from else "Filled: bytes were measured; open: they follow from shapes."
+    source = f"Bytes: {bytes_from}." if bytes_from else "Filled: bytes were measured; open: they follow from shapes."
     incomplete = " >=, <=: limits, an op without a known cost is in it." if any(d.incomplete for d in view.dots) else ""
     folded = " xN: the sum of N equal modules." if any(len(dot.places) > 1 for dot in view.dots) else ""
-    return f"Area: time. {said}{folded}{incomplete}"
+    return f"Area: time. {source}{folded}{incomplete}"
 
 
 def _about_rest(view: RooflineView, before: RooflineView | None) -> list[str]:
@@ -314,7 +314,7 @@ def _about_rest(view: RooflineView, before: RooflineView | None) -> list[str]:
     missing = [name for name, there in (("compute", view.compute_roofs), ("memory", view.memory_roofs)) if not there]
     without = f" No roof is known for {missing[0]}." if missing else ""
     roofs = f"Roofs: {'; '.join(dict.fromkeys(roof.source for roof in view.roofs))}.{without}"
-    said = [roofs if view.roofs else "No roofs are known: what the machine could do is not shown."]
+    remarks = [roofs if view.roofs else "No roofs are known: what the machine could do is not shown."]
     if before is not None:
         now, then = ({dot.key for dot in of.dots} for of in (view, before))
         change = "Faint: before."
@@ -324,8 +324,8 @@ def _about_rest(view: RooflineView, before: RooflineView | None) -> list[str]:
             change += f" {len(then - now)} only before, not drawn."
         if [(roof.name, roof.rate) for roof in view.roofs] != [(roof.name, roof.rate) for roof in before.roofs]:
             change += " The roofs are those of after; before had others."
-        said.append(change)
-    return said + view.about_left_out
+        remarks.append(change)
+    return remarks + view.about_left_out
 
 
 def _nothing(view: RooflineView) -> str:

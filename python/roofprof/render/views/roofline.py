@@ -134,12 +134,12 @@ class RooflineView:
     def about_left_out(self) -> list[str]:
         """A sentence for each reason why rows have no dot."""
         noun = {"module": "module", "op": "operator", "kernel": "kernel"}[self.by]
-        told = []
+        sentences = []
         for left in self.left_out:
             what = f"{left.count:,} {noun}{'' if left.count == 1 else 's'}"
             time = f", {fields['time'].text(left.time)}" if left.time else ""
-            told.append(f"Without a dot: {what}{time} ({left.reason}).")
-        return told
+            sentences.append(f"Without a dot: {what}{time} ({left.reason}).")
+        return sentences
 
     @property
     def hotspots(self) -> tuple[Dot, ...]:
@@ -152,12 +152,12 @@ class RooflineView:
     @property
     def worst(self) -> list[tuple[Dot, str]]:
         """The first hotspots, which pictures number, each with what it wastes, or takes: "wastes >=12.3ms"."""
-        told = []
+        labelled = []
         for dot in self.hotspots[:NUMBERED]:
             figure, verb = ("time", "takes") if dot.wasted_time is None else ("wasted_time", "wastes")
             limit = fields[figure].limit if dot.incomplete else ""
-            told.append((dot, f"{verb} {limit}{fields[figure].text(getattr(dot, figure))}"))
-        return told
+            labelled.append((dot, f"{verb} {limit}{fields[figure].text(getattr(dot, figure))}"))
+        return labelled
 
 
 def roofline_view(

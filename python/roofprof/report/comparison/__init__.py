@@ -400,5 +400,5 @@ def _side(row: _report.Row) -> dict[str, Any]:
 
 
 def _about(report: Report, name: str) -> dict[str, Any]:
-    about = {"name": name, "model": report.model, "device": report.device, "scope": report._compiled.scope}
+    about = {"name": name, "model": report.model, "device": report.device, "scope": report._compiled.mode}
     return about | {"runs": len(report.run_times), "environment": report.environment}

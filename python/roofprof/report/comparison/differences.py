@@ -56,7 +56,7 @@ def _environment(before: Report, after: Report) -> list[Difference]:
     return [
         Difference(
             _words(name),
-            *_told_apart(first.get(name), second.get(name), _unit_of(name)[1]),
+            *_distinct_texts(first.get(name), second.get(name), _unit_of(name)[1]),
             _ABOUT if name in telling else "",
         )
         for name in names
@@ -77,7 +77,7 @@ def _words(name: str) -> str:
     return _NAMES.get(name) or name.removesuffix(_unit_of(name)[0]).replace("_", " ")
 
 
-def _told_apart(before: Any, after: Any, unit: str) -> tuple[str, str]:
+def _distinct_texts(before: Any, after: Any, unit: str) -> tuple[str, str]:
     """Return three digits of each with a prefix and the unit, or all digits where those would be the same."""
     first, second = _amount(before, unit), _amount(after, unit)
     if first != second:
@@ -110,7 +110,7 @@ def _facts(before: Report, after: Report) -> list[Difference]:
             "model": (report.model, ""),
             "dtype": (" ".join(sorted(total.operations_by_dtype)) or "none", "operations of another dtype"),
             "inputs": ("; ".join("x".join(map(str, shape)) or "()" for shape in total.input_shapes) or "none", ""),
-            "scope": (report._compiled.scope, "a count has no times, a block runs once"),
+            "scope": (report._compiled.mode, "a count has no times, a block runs once"),
             "phases": (", ".join(report.by_phase()) or "none", "work of other phases is in the figures"),
             "steps": (report.steps or "not marked", "figures are those of all steps"),
             "partial": ("yes" if report.partial else "no", "what ran before an exception is in it, no more"),
@@ -150,7 +150,7 @@ def _values(roofs: _report.Ceilings) -> _Roofs:
 
 
 def _listed(names: list[tuple[str, str]], first: _Roofs, second: _Roofs) -> tuple[str, str]:
-    texts = [_told_apart(first.get(one), second.get(one), one[1]) for one in names]
+    texts = [_distinct_texts(first.get(one), second.get(one), one[1]) for one in names]
 
     def side(roofs: _Roofs, number: int) -> str:
         return ", ".join(

@@ -44,13 +44,13 @@ def ask(store: Store, prefix: str, deadline: float) -> None:
     """
     best: tuple[int, int] | None = None
     for turn in range(_ROUNDS):
-        asked = time.monotonic_ns()
+        sent = time.monotonic_ns()
         store.set(f"{prefix}/ask/{turn}", "")
-        told = int(_get(store, f"{prefix}/tell/{turn}", deadline))
-        heard = time.monotonic_ns()
-        error = (heard - asked + 1) // 2
+        remote = int(_get(store, f"{prefix}/tell/{turn}", deadline))
+        received = time.monotonic_ns()
+        error = (received - sent + 1) // 2
         if best is None or error < best[1]:
-            best = told - (asked + heard) // 2, error
+            best = remote - (sent + received) // 2, error
     if best:
         store.set(f"{prefix}/offset", f"{best[0]} {best[1]}")
 

@@ -61,12 +61,12 @@ def _splitting(points: Sequence[Measured], *, same_roofs: bool) -> Callable[[Mea
         outside = _of_all(point, point.exposed)
         if not waiting:
             waits = min(waits, outside)
-            told = {"communication and waiting": outside - waits, "imbalance": waits}
+            communication = {"communication and waiting": outside - waits, "imbalance": waits}
         else:
             waited = _of_all(point, [min(pair) for pair in zip(point.waiting or (), point.exposed or (), strict=True)])
             waits = min(waits, waited)
-            told = {"communication": outside - waited, "waiting": waited - waits, "imbalance": waits}
-        return {**told, "overhead": rest - outside, **of_compute}
+            communication = {"communication": outside - waited, "waiting": waited - waits, "imbalance": waits}
+        return {**communication, "overhead": rest - outside, **of_compute}
 
     return split
 

@@ -136,7 +136,7 @@ def roofs_of_compute(of: Read) -> dict[str, Any]:
 
 def what_differs(reads: Iterable[Read]) -> list[str]:
     """Return a sentence for each thing besides the ranks that is not the same."""
-    said = []
+    sentences = []
     kinds: dict[str, Any] = {
         "torch": lambda of: of.report.environment.get("torch"),
         "the machine": lambda of: of.report.environment.get("gpu_device") or of.report.environment.get("device"),
@@ -148,11 +148,11 @@ def what_differs(reads: Iterable[Read]) -> list[str]:
         values = {of.name: value_of(of) for of in reads}
         if len(set(values.values())) > 1:
             listed = ", ".join(f"{value} in {name}" for name, value in values.items())
-            said.append(f"{what} is not the same: {listed}")
+            sentences.append(f"{what} is not the same: {listed}")
     for of in reads:
         if of.report.missing_ranks:
             missing = ", ".join(map(str, of.report.missing_ranks))
-            said.append(f"{of.name} lacks ranks {missing} of {of.ranks}: they count as the mean of the others")
+            sentences.append(f"{of.name} lacks ranks {missing} of {of.ranks}: they count as the mean of the others")
         elif of.report.partial:
-            said.append(f"{of.name} is partial: an exception ended it, and it has what ran before")
-    return said
+            sentences.append(f"{of.name} is partial: an exception ended it, and it has what ran before")
+    return sentences

@@ -184,12 +184,12 @@ def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _re
         raise RuntimeError("a network needs two ranks: start this with torchrun --nproc-per-node 2 (or more)")
     ranks, rank = dist.get_world_size(), dist.get_rank()
     backend = cache.backend_for(device)
-    said: list[tuple[str, float] | None] = [None] * ranks
-    dist.all_gather_object(said, (socket.gethostname(), seconds))
-    told = [one for one in said if one]
-    if len({requested for _, requested in told}) > 1:
+    gathered: list[tuple[str, float] | None] = [None] * ranks
+    dist.all_gather_object(gathered, (socket.gethostname(), seconds))
+    known = [one for one in gathered if one]
+    if len({requested for _, requested in known}) > 1:
         raise Error("all ranks must be given the same --seconds")
-    hosts = sorted({host for host, _ in told})
+    hosts = sorted({host for host, _ in known})
     points = sweep(seconds, torch.device(device), progress if rank == 0 else None)
     network = []
     for name, sizes in points.items():
@@ -213,7 +213,7 @@ def measure(device: str, seconds: float, progress: Callable[[str], None]) -> _re
     words = f"{backend} between {ranks} ranks on {', '.join(hosts)}"
     roofs = _report.ceilings_from_dict({"device": words, "compute": [], "memory": [], "network": network})
     # One rank of each host keeps them.
-    if socket.gethostname() not in [host for host, _ in told[:rank]]:
+    if socket.gethostname() not in [host for host, _ in known[:rank]]:
         cache.save(roofs, backend, ranks)
     dist.barrier()
     return roofs

@@ -83,7 +83,7 @@ TEST_F(Files, WhatCannotBeReadIsNamed) {
   }
 }
 
-TEST_F(Files, MoreThanWasAskedForIsNotRead) {
+TEST_F(Files, MoreThanWasRequestedIsNotRead) {
   write_whole_file(at("a"), "12345");
   EXPECT_EQ(read_whole_file(at("a"), 5), "12345");
   EXPECT_THROW(static_cast<void>(read_whole_file(at("a"), 4)), std::runtime_error);

@@ -245,7 +245,7 @@ TEST_F(KernelRanges, EachErrorSaysWhatIsWrongAndLeavesNothing) {
   EXPECT_SAYS("the reason is Windows' Linux (WSL)", count_message());
 }
 
-TEST_F(KernelRanges, WhatCannotBeHadIsUnknownAndSaidToBe) {
+TEST_F(KernelRanges, WhatCannotBeHadIsUnknownAndReportedToBe) {
   fake_fail("cuptiProfilerGetCounterAvailability", CUPTI_ERROR_UNKNOWN, 0);
   fake_fail("cuptiProfilerHostEvaluateToGpuValues", CUPTI_ERROR_INVALID_METRIC_NAME, 1);
   fake_set_text("refused_metric", "lts__");
@@ -449,7 +449,7 @@ ResolvedCounter resolved(Counter counter, MetricSet set, const Metrics& metrics,
   return {};
 }
 
-TEST(MetricSets, WhatTheChipCallsItIsTakenAndWhatItLacksIsSaid) {
+TEST(MetricSets, WhatTheChipCallsItIsTakenAndWhatItLacksIsReported) {
   for (const std::string name : {"dram__bytes_read", "dram__bytes_op_read"}) {
     const auto found = resolved(Counter::dram_read_bytes, MetricSet::memory, {name});
     EXPECT_EQ(found.source.metrics, std::vector{name + ".sum"});

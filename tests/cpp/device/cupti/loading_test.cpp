@@ -33,7 +33,7 @@ class Loading : public WithFakes {
   static std::string cupti(const std::string& folder) { return fake_library(folder, "libcupti.so.13"); }
 };
 
-TEST_F(Loading, TheLibraryAskedForComesFirst) {
+TEST_F(Loading, TheLibraryRequestedComesFirst) {
   const Api found = open_api();
   EXPECT_EQ(version_text(found.version), "13.2.2");
   EXPECT_EQ(found.how, "ROOFPROF_CUPTI_LIB");
@@ -71,10 +71,10 @@ TEST_F(Loading, WithoutCountersKernelTimesWork) {
   use("ROOFPROF_CUPTI_LIB", cupti("without_counters"));
   const Api found = open_api();
   require_activity(found);
-  const std::string said = message_of<CollectorError>([&] { require_counters(found); });
-  EXPECT_SAYS("lacks what counters need: cuptiProfilerInitialize, ", said);
-  EXPECT_SAYS(", cuptiDeviceGetChipName, ", said);
-  EXPECT_EQ(said.find("cuptiActivity"), std::string::npos);
+  const std::string message = message_of<CollectorError>([&] { require_counters(found); });
+  EXPECT_SAYS("lacks what counters need: cuptiProfilerInitialize, ", message);
+  EXPECT_SAYS(", cuptiDeviceGetChipName, ", message);
+  EXPECT_EQ(message.find("cuptiActivity"), std::string::npos);
 }
 
 // What a process has loaded cannot be undone: these run in processes of their own.
@@ -123,10 +123,10 @@ TEST_F(InAFreshProcess, NothingOfCuptiIsCalledWithoutADriver) {
   const auto opened_without_driver = [](int init_code, int devices) {
     fake_fail("cuInit", init_code, 0);
     fake_set("devices", devices);
-    const std::string said = opening();
+    const std::string message = opening();
     if (fake_calls("cupti*") != 0) say("CUPTI was called");
     if (dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD) != nullptr) say("CUPTI was loaded");
-    say(said);
+    say(message);
   };
   EXPECT_EXIT(opened_without_driver(34, 1), Exits(0), "is the CUDA toolkit's stub, not a driver");
   EXPECT_EXIT(opened_without_driver(0, 0), Exits(0), "shows no device");

@@ -137,7 +137,7 @@ TEST_F(Records, OfEveryKernelArriveUnderItsId) {
   }
 }
 
-TEST_F(Records, ThatAreLostAreCountedAndSaid) {
+TEST_F(Records, ThatAreLostAreCountedAndReported) {
   for (const auto& [drop_every, room, kept, note] :
        {std::tuple(4, 0U, 75U, ""),
         {0, 60U, 60U, "kernels-missing: 40 kernels and copies are missing"},
@@ -274,7 +274,7 @@ class Owners : public Traced, public testing::WithParamInterface<bool> {
   std::optional<OtherSubscriber> other_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Told, Owners, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Reported, Owners, testing::Values(true));
 INSTANTIATE_TEST_SUITE_P(ByIds, Owners, testing::Values(false));
 
 TEST_P(Owners, KernelsComeBackUnderTheIdsTheyWereLaunchedUnder) {
@@ -354,14 +354,14 @@ TEST_P(Owners, OnlyLaunchesCost) {
   Tracer traced = tracer();
   traced.start();
   const auto of_cupti = fake_calls("cupti*");
-  const auto told = fake_calls("callback");
+  const auto before = fake_calls("callback");
   for (unsigned i = 0; i < 100; ++i) {
     const Under module(traced.marker(), 7, LaunchLevel::module);
     const Under op(traced.marker(), 8 + i);
     synchronize();
     if (i < 3) fake_call(i + 1000);
   }
-  EXPECT_EQ(fake_calls("callback") - told, GetParam() ? 3 * 2 * 2 : 0) << "as each of both calls begins and ends";
+  EXPECT_EQ(fake_calls("callback") - before, GetParam() ? 3 * 2 * 2 : 0) << "as each of both calls begins and ends";
   EXPECT_EQ(fake_calls("cupti*") - of_cupti, GetParam() ? 0 : 100 * 2 * 2) << "two pushes and two pops";
   for (unsigned i = 0; i < 3; ++i) kernel("k", 10, i + 1000);
   const DeviceTrace found = traced.stop();
@@ -371,14 +371,14 @@ TEST_P(Owners, OnlyLaunchesCost) {
 
 TEST_P(Owners, LaunchesAloneNeedNoCallback) {
   Tracer traced = tracer();
-  const auto told = fake_calls("callback");
+  const auto before = fake_calls("callback");
   traced.start(Recorded::launches);
   EXPECT_EQ(traced.marker(), nullptr);
   EXPECT_EQ(fake_live("subscriber"), GetParam() ? 0 : 1) << "torch's profiler may have it";
   EXPECT_EQ(fake_live("activity_kind"), 4) << "kernels, two kinds of copies, fills";
   kernel();
   EXPECT_EQ(traced.stop().records.size(), 1U);
-  EXPECT_EQ(fake_calls("callback"), told);
+  EXPECT_EQ(fake_calls("callback"), before);
 }
 
 TEST_P(Owners, WhereCallsAreNotKnownAllAreRecordedFromThenOn) {
@@ -601,7 +601,7 @@ TEST_F(Failing, WhatFailsLaterIsANote) {
   }
 }
 
-TEST_F(Failing, ASecondClientIsToldApart) {
+TEST_F(Failing, ASecondClientIsDistinguished) {
   Tracer traced = tracer();
   {
     const OtherSubscriber other;

@@ -79,7 +79,7 @@ TEST_F(FakeDriver, TellsItsVersionAndDevices) {
   EXPECT_EQ(devices(driver).front().pci_bus_id, "");
 }
 
-TEST_F(FakeDriver, WhatIsInItsWayIsSaid) {
+TEST_F(FakeDriver, WhatIsInItsWayIsReported) {
   const std::string all = fake_library("all", "libcuda.so.1");
   for (const auto& [library, code_of_init, devices, says] : std::vector<std::tuple<std::string, int, int, std::string>>{
            {"/nowhere/libcuda.so.1", 0, 1, "ROOFPROF_CUDA_LIB cannot be loaded (/nowhere/libcuda.so.1:"},

@@ -42,10 +42,10 @@ class FromTrace : public ::testing::Test {
     try {
       Report::from_trace(written(text));
     } catch (const std::runtime_error& problem) {
-      const std::string said = problem.what();
-      EXPECT_TRUE(said.starts_with(path_ + ": ")) << said;
-      EXPECT_EQ(said.find('\n'), std::string::npos) << said;
-      return said.substr(std::min(path_.size() + 2, said.size()));
+      const std::string message = problem.what();
+      EXPECT_TRUE(message.starts_with(path_ + ": ")) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      return message.substr(std::min(path_.size() + 2, message.size()));
     }
     return "";
   }

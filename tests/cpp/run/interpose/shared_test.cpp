@@ -31,7 +31,7 @@ void expect_certain(const Report& report) {
   for (const auto& note : report.coverage().notes) EXPECT_NE(note.code, "place-not-known");
 }
 
-TEST(Shared, IsCalledAfterItsNeighbour) {
+TEST(Shared, IsCalledAfterItsPredecessor) {
   Linear shared(4, 4);
   const Report report = profiled_pair(Sequential(shared, ReLU()), Sequential(ReLU(), Tanh(), shared));
   EXPECT_EQ(macs_by_module(report), (Macs{{"a.0", 2 * kShared}, {"b.2", kShared}}));

@@ -11,13 +11,13 @@ namespace {
 
 using namespace torch::nn;
 
-TEST(Fallback, IsSaidAtTheTop) {
+TEST(Fallback, IsReportedAtTheTop) {
   Sequential model(Linear(4, 4), ReLU());
   const auto table = profiled(model, torch::rand({3, 4})).table();
-  const auto said = table.find("ATTENTION");
-  ASSERT_NE(said, std::string::npos);
-  EXPECT_LT(said, table.find("params"));
-  EXPECT_EQ(table.find("ATTENTION", said + 1), std::string::npos);
+  const auto first = table.find("ATTENTION");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_LT(first, table.find("params"));
+  EXPECT_EQ(table.find("ATTENTION", first + 1), std::string::npos);
 }
 
 TEST(Fallback, OpsStandWithTheirParameters) {

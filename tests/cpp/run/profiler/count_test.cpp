@@ -197,8 +197,8 @@ TEST(GivenRoofs, AreTakenInPlaceOfTheMachines) {
   const auto path = (std::filesystem::temp_directory_path() / "roofprof_given_roofs.json").string();
   const Ceilings roofs = *quick().ceilings;
   roofs.save(path);
-  std::string told;
-  const auto measures = [&](std::string_view line) { told += line; };
+  std::string progress;
+  const auto measures = [&](std::string_view line) { progress += line; };
   {
     const Variable given("ROOFPROF_CEILINGS", path);
     RooflineProfiler prof(model, {.warmup = 0, .repeat = 1, .progress = measures});
@@ -219,7 +219,7 @@ TEST(GivenRoofs, AreTakenInPlaceOfTheMachines) {
   expect_refused<std::runtime_error>("ROOFPROF_CEILINGS must name a file of roofs or be \"off\": cannot read '" + path +
                                          "': No such file or directory",
                                      [&] { RooflineProfiler prof(model); });
-  EXPECT_EQ(told, "");
+  EXPECT_EQ(progress, "");
 }
 
 }  // namespace

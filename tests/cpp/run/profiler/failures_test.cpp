@@ -117,7 +117,7 @@ TEST(Raising, InsideABackwardLeavesNothingEither) {
   EXPECT_EQ(prof.report().total().macs, kLinearMacs + 3 * (4 * 8 * 2));
 }
 
-TEST(Raising, OfWhatIsNoExceptionInALaterCallIsSaidToo) {
+TEST(Raising, OfWhatIsNoExceptionInALaterCallIsReportedToo) {
   int calls = 0;
   Outer model([&] {
     if (++calls == 4) throw Stop{4};

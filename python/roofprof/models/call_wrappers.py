@@ -13,7 +13,7 @@ from roofprof import _C
 from roofprof.models.tree import ModelTree
 
 
-def doors_of(tree: ModelTree) -> list[tuple[type, str, bool]]:
+def wrapper_places(tree: ModelTree) -> list[tuple[type, str, bool]]:
     """Return the class, the name, and whether it is the forward, for each such function of the tree's modules.
 
     TorchScript has no such function. What a class has in place of one (a partial, a descriptor) is left alone.
@@ -45,41 +45,41 @@ def defining_class(kind: type, name: str) -> type | None:
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
-# ---- observers with torch's hooks: doors call them where torch calls no hooks
+# ---- observers with torch's hooks: wrappers call them where torch calls no hooks
 
-_Told = tuple[Callable[..., None] | None, Callable[..., None], bool]
-_told: list[_Told] = []  # before, after, and whether `after` is called after a call that raised
+_WrapperHooks = tuple[Callable[..., None] | None, Callable[..., None], bool]
+_wrapper_hooks: list[_WrapperHooks] = []  # before, after, and whether `after` is called after a call that raised
 
 
 @contextlib.contextmanager
-def told_by_doors(
+def hooks_at_wrappers(
     before: Callable[..., None] | None, after: Callable[..., None], *, always_call: bool
 ) -> Iterator[None]:
     """Call ``before(module, args)`` and ``after(module, args, kwargs, output)`` around calls of a profiled model's
     modules that torch's hooks do not see.
     """
     one = (before, after, always_call)
-    _told.append(one)
-    _C.set_caller_at_doors(_tell)
+    _wrapper_hooks.append(one)
+    _C.set_wrapper_caller(_call_with_hooks)
     try:
         yield
     finally:
-        _told.remove(one)
-        if not _told:
-            _C.set_caller_at_doors(None)
+        _wrapper_hooks.remove(one)
+        if not _wrapper_hooks:
+            _C.set_wrapper_caller(None)
 
 
-def _tell(forward: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    told = list(_told)
+def _call_with_hooks(forward: Callable[..., Any], module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+    hooks = list(_wrapper_hooks)
     returned, output = False, None
     try:
-        for before, _, _ in told:
+        for before, _, _ in hooks:
             if before is not None:
                 before(module, args)
         output = forward(module, *args, **kwargs)
         returned = True
     finally:
-        for _, after, always_call in told:
+        for _, after, always_call in hooks:
             if returned or always_call:
                 after(module, args, kwargs, output)
     return output

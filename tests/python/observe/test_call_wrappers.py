@@ -81,7 +81,7 @@ class OwnOuter(Outer, Own):
     """Its class has a __call__ of its own."""
 
 
-DOORS = {
+CALLS = {
     "called": lambda leaf, value: leaf(value),
     "forward": lambda leaf, value: leaf.forward(value),
 }
@@ -113,12 +113,12 @@ def rows_of(report):
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
-@pytest.mark.parametrize(("outer", "door"), list(itertools.product((Outer, OwnOuter), DOORS)))
-def test_every_door_gives_the_rows_of_torchs_own_call(leaf, outer, door):
-    if leaf == "forward of the instance" and door != "called":
+@pytest.mark.parametrize(("outer", "call"), list(itertools.product((Outer, OwnOuter), CALLS)))
+def test_every_call_gives_the_rows_of_torchs_own_call(leaf, outer, call):
+    if leaf == "forward of the instance" and call != "called":
         return  # what the user puts into an instance is theirs
     for name, way in WAYS.items():
-        report = way(outer(LEAVES[leaf](), DOORS[door]))
+        report = way(outer(LEAVES[leaf](), CALLS[call]))
         expected = (1, MACS, [[2, 8]], [[2, 4]])
         assert rows_of(report) == {"": expected, "leaf": expected}, name
         assert report.total.macs == MACS
@@ -195,7 +195,7 @@ def functions_of(model):
 
 
 def test_classes_and_modules_are_as_before():
-    model = OwnOuter(nn.Sequential(OwnLeaf(), nn.ReLU()), DOORS["forward"])
+    model = OwnOuter(nn.Sequential(OwnLeaf(), nn.ReLU()), CALLS["forward"])
     before, attributes = functions_of(model), [set(vars(module)) for module in model.modules()]
     with profiler(model):
         assert [set(vars(module)) for module in model.modules()] == attributes
@@ -207,7 +207,7 @@ def test_classes_and_modules_are_as_before():
 
 
 def test_a_forward_looks_the_same():
-    model = Outer(linear(), DOORS["called"])
+    model = Outer(linear(), CALLS["called"])
     bound, function = model.leaf.forward, nn.Linear.forward
     shown = inspect.signature(bound), inspect.signature(function), inspect.getsource(bound), repr(function)
     with profiler(model):
@@ -340,7 +340,7 @@ def test_who_uses_parameters_as_all_do_is_not_named(make):
 
 
 def test_modules_inside_compiled_code_are_not_named():
-    model = Outer(nn.Sequential(linear(), nn.ReLU()), DOORS["called"])
+    model = Outer(nn.Sequential(linear(), nn.ReLU()), CALLS["called"])
     compiled = torch.compile(model, backend="aot_eager")
     with profiler(model) as profile:
         compiled(x())

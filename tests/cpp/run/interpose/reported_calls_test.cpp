@@ -29,14 +29,14 @@ std::int64_t bytes_of(const std::vector<torch::Tensor>& tensors) {
   return bytes;
 }
 
-void expect_told(const RooflineRow& row, const std::vector<torch::Tensor>& inputs,
-                 const std::vector<torch::Tensor>& outputs) {
+void expect_shapes(const RooflineRow& row, const std::vector<torch::Tensor>& inputs,
+                   const std::vector<torch::Tensor>& outputs) {
   EXPECT_EQ(row.input_shapes, shapes_of(inputs)) << row.path;
   EXPECT_EQ(row.output_shapes, shapes_of(outputs)) << row.path;
   EXPECT_EQ(row.output_bytes, bytes_of(outputs)) << row.path;
 }
 
-struct Told : Module {
+struct ReportedCalls : Module {
   Conv2d conv = register_module("conv", Conv2d(3, 4, 3));
   BatchNorm2d norm = register_module("norm", BatchNorm2d(4));
   Linear fc = register_module("fc", Linear(6, 5));
@@ -56,20 +56,20 @@ struct Told : Module {
 };
 
 TEST(Shapes, AreThoseOfTheLastCall) {
-  const auto model = std::make_shared<Told>();
+  const auto model = std::make_shared<ReportedCalls>();
   const auto x = torch::rand({2, 3, 8, 8});
   for (const bool closure : {false, true}) {
     RooflineProfiler prof(model, quick());
     const Report report = closure ? prof.run([&] { model->forward(x); }) : prof.run(x);
     const auto& seen = model->seen;
-    expect_told(report.row("conv"), {x}, {seen[1]});
-    expect_told(report.row("norm"), {seen[1]}, {seen[2]});
+    expect_shapes(report.row("conv"), {x}, {seen[1]});
+    expect_shapes(report.row("norm"), {seen[1]}, {seen[2]});
     EXPECT_EQ(report.row("fc").input_shapes, (Shapes{{2, 6}}));
     EXPECT_EQ(report.row("fc").output_bytes, 2 * 5 * 4);
-    expect_told(report.row("lstm"), {seen[3].unsqueeze(0)}, {seen[4], seen[5], seen[6]});
+    expect_shapes(report.row("lstm"), {seen[3].unsqueeze(0)}, {seen[4], seen[5], seen[6]});
     EXPECT_TRUE(report.row("list").input_shapes.empty());
     if (!closure) {
-      expect_told(report.row(""), {x}, {seen[4], seen[3]});
+      expect_shapes(report.row(""), {x}, {seen[4], seen[3]});
     } else {  // nobody tells what a module of the user's takes there
       EXPECT_TRUE(report.row("").input_shapes.empty());
       EXPECT_EQ(report.row("").output_bytes, std::nullopt);
