@@ -14,6 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import roofprof
 from roofprof import cli
 
+pytestmark = pytest.mark.integration  # it compiles the examples
+
 EXAMPLES = ROOT / "examples" / "cpp"
 COUNTS = (
     "macs",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration  # with valgrind
+
 INSTRUCTIONS = Path(__file__).parents[3] / "benchmarks" / "instructions"
 
 

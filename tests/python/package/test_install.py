@@ -15,6 +15,8 @@ from cpp_project import BUILD, ROOT, build, configure, environment, run, tool
 
 from roofprof import _build_info
 
+pytestmark = pytest.mark.integration  # it compiles programs
+
 PROGRAMS = ROOT / "tests" / "install"
 TORCH = Path(torch.__file__).parent
 PUBLIC = ROOT / "csrc" / "include" / "roofprof"
