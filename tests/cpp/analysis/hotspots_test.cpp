@@ -127,5 +127,28 @@ TEST(Hotspots, ThemselvesAreModulesWithOthersBelow) {
   EXPECT_EQ(wasting, std::set<const RooflineRow*>{&report.row("block")});
 }
 
+// On a device a row has the time of a collective's kernels that others hid. That time is no waste, and it excuses none
+// of what was exposed.
+TEST(Hotspots, HiddenCommunicationExcusesNoExposedOne) {
+  Wasteful net;
+  net.data.device.make();
+  net.op("c10d::allreduce_", net.slow, work_of(0, 1'000), 900);
+  net.time(net.slow, {1'000});
+  net.data.comms.make().groups = {{"0", "nccl", 2}};
+  net.data.comms.make().collectives = {{.bucket = std::ssize(net.data.counts.ops) - 1,
+                                        .group = 0,
+                                        .calls = 1,
+                                        .timed_calls = 1,
+                                        .time_ns = 900,
+                                        .exposed_ns = 600,
+                                        .exposed_known = true}};
+  net.data.comms.make().exposed_in = {{0, {net.slow, Phase::forward, kNoRegion}, 600}};
+  std::int64_t exposed = 0;
+  for (const auto& row : net.top(100)) {
+    if (*row.op == "(exposed communication)" && *row.module == "slow") exposed = *row.wasted_time_ns;
+  }
+  EXPECT_EQ(exposed, 600);
+}
+
 }  // namespace
 }  // namespace roofprof

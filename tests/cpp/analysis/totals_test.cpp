@@ -109,5 +109,29 @@ TEST(OneTotal, WhatTheHostTimedTakesNothingOffADevicesTime) {
   EXPECT_EQ(report.total().time_ns, 700);
 }
 
+// The work of 21 ms of collectives that hide behind each other's kernels has no bound by 21 us of products.
+TEST(OneTotal, CollectivesThatOtherWorkHidHaveNoBound) {
+  DeviceProfileBuilder builder;
+  const auto reduce = builder.op_index("c10d::allreduce_", kOutside, work_of(0, 800, 800));
+  const auto other = builder.op_index("aten::sort", kModel, work_of(0, 0));
+  builder.data.counts.ops.back().costed = false;
+  builder.data.comms.make().groups = {{"0", "nccl", 2}};
+  builder.data.comms.make().collectives = {{.bucket = reduce, .group = 0, .calls = 1}};
+  RunBuilder run;
+  run.kernel("ncclDevKernel_AllReduce", run.owner(kOutside, "c10d::allreduce_", reduce), 0, 21'000);
+  run.kernel("sort", run.owner(kModel, "aten::sort", other), 0, 21'000);
+  builder.data = testing::with_runs(std::move(builder.data), {run.run});
+  builder.data.run.mode = Mode::block;
+  builder.data.comms = with_kernels_of_collectives(*builder.data.comms, builder.data.counts.ops,
+                                                   launches_of(run.run.trace, run.run.owners));
+  const auto report = builder.derived();
+  EXPECT_EQ(report.row("(outside)").time_ns, 0);
+  EXPECT_EQ(report.row("(outside)").hidden_communication_ns, 21'000);
+  EXPECT_FALSE(report.row("(outside)").percent_of_roof);
+  EXPECT_EQ(report.total().time_ns, 21'000);
+  EXPECT_EQ(report.total().bound.kind, BoundKind::unknown);
+  expect_same_total(report);
+}
+
 }  // namespace
 }  // namespace roofprof
