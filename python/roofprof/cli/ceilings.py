@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.published:
         roofs, beside = published_peaks.published(arguments.published), None
     else:
-        roofs, notes = ceilings.for_device_with_notes(arguments.device, say, again=arguments.again)
+        roofs, notes = ceilings.for_device_with_notes(arguments.device, again=arguments.again)
         beside = published_peaks.published_for(arguments.device)
     write_result(arguments.json, lambda file: ceilings.save(roofs, file, notes))
     print_result(roofs.table(width(arguments), beside).rstrip("\n"), arguments)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,8 +27,12 @@ class Progress:
     One thread wakes up once; all further lines are written by the caller of :meth:`say`, between calls of the model.
     """
 
-    def __init__(self, calls: int | None = None, text: str = "counting: the first call") -> None:
+    def __init__(
+        self, calls: int | None = None, text: str = "counting: the first call", *, about_seconds: int | None = None
+    ) -> None:
         self._text = text
+        self._about_seconds = about_seconds  # how long the work takes, where that is known
+        self._began = time.monotonic()
         self._calls = calls  # how many there will be after that; None: nobody knows
         self._made = 0
         self._timer = threading.Timer(QUIET_SECONDS, self._begin)
@@ -81,7 +87,7 @@ class Progress:
                 bar_format=self._form(),
                 leave=False,
                 file=sys.stderr,
-                dynamic_ncols=True,
+                **_size(),
             )
 
     def _show(self) -> None:
@@ -91,17 +97,30 @@ class Progress:
             self._line.set_description_str(self._description(), refresh=True)
 
     def _description(self) -> str:
+        if self._about_seconds:  # first, so that a narrow terminal shows it
+            return f"roofprof: {time.monotonic() - self._began:.0f} of about {self._about_seconds} s, {self._text}"
         return f"roofprof: {self._text}"
 
     def _done(self) -> int:
         return max(self._made - 1, 0)  # the last one is at work
 
     def _form(self) -> str:
+        if self._about_seconds:
+            return "{desc}"
         return _COUNTED if self._made > 0 and self._made <= (self._calls or 0) else _UNCOUNTED
 
 
 def _in_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _size() -> dict[str, Any]:
+    """Return tqdm's options of size. In a terminal that states no size, such as script's, tqdm would show nothing."""
+    try:
+        is_stated = all(os.get_terminal_size(sys.stderr.fileno()))
+    except (OSError, ValueError, AttributeError):  # a stream without a number, or one that is no terminal
+        is_stated = True
+    return {"dynamic_ncols": True} if is_stated else {"ncols": 79, "nrows": 24}
 
 
 def _in_notebook() -> bool:

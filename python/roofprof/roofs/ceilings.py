@@ -65,8 +65,9 @@ def _cached(device: str, progress: Progress | None, again: bool) -> tuple[_repor
 
     if progress is not None:
         return _C.cached_ceilings(device, progress, again)
-    with _progress.Progress(text="measuring the roofs of this machine") as shown:
-        return _C.cached_ceilings(device, shown.say, again)
+    about_seconds = 20 if device.startswith("cpu") else 30
+    with _progress.Progress(text="measuring the roofs of this machine", about_seconds=about_seconds) as shown:
+        return _C.cached_ceilings(device, lambda line: shown.say(f"measuring {line}"), again)
 
 
 def load(path: str | os.PathLike[str]) -> _report.Ceilings:

@@ -1,7 +1,13 @@
 """A terminal sees how far a long run is; files and short runs see nothing."""
 
+import fcntl
 import io
+import os
+import pty
+import select
+import struct
 import sys
+import termios
 import threading
 import time
 
@@ -11,6 +17,7 @@ import torch
 from torch import nn
 
 import roofprof
+from roofprof.cli import main
 
 
 class Terminal(io.StringIO):
@@ -64,6 +71,64 @@ def test_short_runs_show_nothing(monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal)
     roofprof.count(nn.Linear(2, 2), torch.rand(1, 2))
     assert not terminal.getvalue()
+
+
+class Screen:
+    """What a terminal was sent, a pseudo-terminal's other end."""
+
+    def __init__(self, end):
+        self.end = end
+        self.sent = b""
+
+    def wait_for(self, text):
+        while text.encode() not in self.sent:
+            assert select.select([self.end], [], [], 60)[0], f"{text!r} never came, only {self.sent!r}"
+            self.sent += os.read(self.end, 1000)
+
+
+LINES = ("fp32 products", "round 1 of 5")
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("size", [(0, 0), (24, 120)], ids=["of no stated size", "of 120 columns"])
+@pytest.mark.parametrize("command", ["ceilings", "profile models.py:model --input 2x3 --warmup 0 --repeat 1"])
+def test_a_terminal_sees_what_is_measured_for_roofs(command, size, monkeypatch, tmp_path, capsys):
+    (tmp_path / "models.py").write_text("import torch\n\nmodel = torch.nn.Linear(3, 4)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROOFPROF_CEILINGS", raising=False)
+    shown, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    screen = Screen(shown)
+
+    def measured(_device, progress, _again):
+        for line in LINES:
+            progress(f"roofs of this machine: {line}")
+            screen.wait_for(f" of about 20 s, measuring roofs of this machine: {line}")
+        return given_roofs.roofs(), [], True
+
+    monkeypatch.setattr("roofprof._C.cached_ceilings", measured)
+    with os.fdopen(terminal, "w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        assert main(command.split()) == 0
+        stream.write("the end")
+        stream.flush()
+        screen.wait_for("the end")
+    os.close(shown)
+    *_, last, blank, end = screen.sent.decode().split("\r")
+    assert (blank.strip(), end) == ("", "the end")
+    assert len(blank) >= len(last.rstrip()) > len(LINES[-1])
+    assert "measuring" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_file_sees_nothing_of_what_is_measured_for_roofs(monkeypatch, capsys):
+    def measured(_device, progress, _again):
+        progress(f"roofs of this machine: {LINES[0]}")
+        return given_roofs.roofs(), [], True
+
+    monkeypatch.setattr("roofprof._C.cached_ceilings", measured)
+    assert main(["ceilings"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("impatient")
