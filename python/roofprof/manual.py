@@ -225,6 +225,17 @@ class Explanations(tuple[Explanation, ...]):
     def __str__(self) -> str:
         return "\n\n".join(map(str, self))
 
+    def first(self) -> str:
+        """Return the first as text, which ends with the others' names and the shell's option that prints them."""
+        others = ", ".join(dict.fromkeys(map(_named, self[1:])))
+        return "\n".join([*map(str, self[:1]), *([_wrapped("also", f"{others} (--all)")] if others else [])])
+
+
+def _named(one: Explanation) -> str:
+    if one.kind == "figure":
+        return f"{one.name} {one.of}"
+    return one.name if one.kind == "operator" else f"the {one.kind} {one.name} ({one.page})"
+
 
 def explain(name: str | _report.Note | _report.Finding) -> Explanations:
     """Return what a name means: definition, unit, formula, source, page.
@@ -365,8 +376,8 @@ _OF_TERMS = (
 
 
 def _terms(wanted: str) -> Iterator[Explanation]:
-    """Yield what the pages define besides figures."""
-    for entry in _entries_of_terms():
+    """Yield what the pages define besides figures; what is written with the same capitals first: "ATTENTION"."""
+    for entry in sorted(_entries_of_terms(), key=lambda entry: wanted.islower() or wanted not in entry.called):
         if any(_is_called(wanted, name) for name in entry.names):
             yield Explanation(wanted, "term", "", _term_text(entry), page=entry.page)
 

@@ -29,21 +29,25 @@ def add_explain(commands: Commands) -> None:
         nargs="+",
         help="a figure, the code of a note, an operator, a rule of findings, a key, an option, a word",
     )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--all", action="store_true", help="all that a name means, such as a figure of a row and a rank"
+    )
+    parser.add_argument("--json", action="store_true", help="print all that it means as JSON")
 
 
 def _explain(arguments: argparse.Namespace) -> int:
     """Print what was asked for, in that order, and then refuse the names that are not known."""
-    known: list[manual.Explanation] = []
+    known: list[manual.Explanations] = []
     refused: list[str] = []
     for name in arguments.name:
         try:
-            known += manual.explain(name)
+            known.append(manual.explain(name))
         except ValueError as error:
             refused.append(str(error))
     if known:
-        as_data = [{**dataclasses.asdict(one), "further": dict(one.further)} for one in known]
-        print_text(json.dumps(as_data, indent=2) if arguments.json else str(manual.Explanations(known)))
+        as_data = [{**dataclasses.asdict(one), "further": dict(one.further)} for found in known for one in found]
+        texts = [str(found) if arguments.all else found.first() for found in known]
+        print_text(json.dumps(as_data, indent=2) if arguments.json else "\n\n".join(texts))
     if refused:
         raise ValueError("; ".join(refused))
     return 0

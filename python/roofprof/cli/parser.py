@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from roofprof._report import printable
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that names the closest commands, options and choices. Its subcommands are parsed alike."""
@@ -35,6 +37,11 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self._refuse(unknown[0])
         return parsed, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Say in one sentence what is wrong and where the options are listed, and exit with 2; no usage."""
+        sentence = " ".join(message.removeprefix("argument COMMAND: ").split())
+        self.exit(2, f"{self.prog}: {printable(sentence)} ({self.prog} --help)\n")
 
     def _refuse(self, word: str) -> NoReturn:
         option = word.split("=", maxsplit=1)[0]

@@ -116,6 +116,25 @@ def test_several_names_of_which_one_may_be_unknown(shell):
     assert (code, found["name"], found["further"]) == (2, "no-roof", {"in": "roofprof docs notes#roofs-and-figures"})
 
 
+def test_a_name_of_several_things_has_one_entry_and_names_the_others(shell):
+    _, out, _ = shell("explain", "%roof", "aten::softmax")
+    head, *lines = out.splitlines()
+    assert head == "percent_of_roof: a figure (of a row or group)"
+    (also,) = [line for line in lines if line.startswith("  also ")]
+    assert also == "  also     percent_of_roof of a kernel, percent_of_roof of a rank, percent_of_roof of a collective"
+    assert lines[lines.index(also) + 1 :][:3] == [
+        "           (--all)",
+        "",
+        "aten::softmax: an operator (family normalization)",
+    ]
+    found = roofprof.explain("%roof")
+    assert shell("explain", "--all", "%roof")[1] == f"{found}\n"
+    assert [one["of"] for one in json.loads(shell("explain", "--json", "%roof")[1])] == [one.of for one in found]
+    _, out, _ = shell("explain", "warmup")
+    assert out.count("\nwarmup:") == 0 and "  also     the term warmup (" in out
+    assert "a note that must be read before any figure" in shell("explain", "ATTENTION")[1]
+
+
 def test_a_report_adds_what_it_has():
     report = profiler(nn.Linear(64, 32)).run(torch.rand(8, 64))
     (macs,) = [one for one in report.explain("macs") if "row" in one.of]

@@ -215,15 +215,39 @@ def test_what_is_wrong_is_reported_in_one_sentence(folder, line, code, sentence,
     monkeypatch.delitem(sys.modules, "models", raising=False)
     before = sorted(folder.iterdir())
     try:
-        ended = main(shlex.split(line))
+        ended, help_named = main(shlex.split(line)), ""
     except SystemExit as end:  # of argparse
-        ended = end.code
+        ended, help_named = end.code, " --help)"
     out, message = capsys.readouterr()
+    assert message.count("\n") == 1 or not help_named, "no usage before the sentence"
+    assert message.rstrip().endswith(help_named)
     assert (ended, out) == (code, "")
     assert message.splitlines()[-1].startswith("roofprof")
     assert sentence in message.splitlines()[-1]
     assert "Traceback" not in message
     assert [path for path in sorted(folder.iterdir()) if path.name != "__pycache__"] == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "roofprof: the following arguments are required: COMMAND (roofprof --help)\n"),
+        (["shwo", "r.json"], "roofprof: 'shwo' is not known; did you mean show? (roofprof --help)\n"),
+        (["profile"], "roofprof profile: the following arguments are required: target (roofprof profile --help)\n"),
+        (
+            ["show", "r.json", "--limit", "a\nb\x1b[31m"],
+            "roofprof show: argument --limit: 'a b [31m' is no whole number (roofprof show --help)\n",
+        ),
+        (
+            ["predict", "--sweep", "m.py:f", "--batch"],
+            "roofprof predict --sweep: argument --batch: expected one argument (roofprof predict --sweep --help)\n",
+        ),
+    ],
+)
+def test_what_the_parser_refuses_is_one_sentence_that_names_the_help(words, sentence, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert (end.value.code, *capsys.readouterr()) == (2, "", sentence)
 
 
 def test_debug_shows_the_traceback(capsys):
