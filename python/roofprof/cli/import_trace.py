@@ -175,13 +175,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not traces:
         return output(from_ncu(arguments.ncu, arguments.device), arguments)
-    model = inputs = None
+    model = None
     if arguments.model:
-        from roofprof.cli.profiling import inputs_of, model_of
+        from roofprof.cli.profiling import called
 
         on_meta = argparse.Namespace(**{**vars(arguments), "target": arguments.model, "device": "meta"})
-        inputs = inputs_of(on_meta)
-        given = model_of(on_meta)
+        given, inputs = called(on_meta)
         try:
             model = calls_of(given, inputs)
         except NoModuleError as error:

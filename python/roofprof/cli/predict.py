@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -221,7 +222,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     try:
         sweep = predict_sweep(
             model,
-            _maker(made_on_meta, has_sequences=bool(sequences)),
+            _maker(made_on_meta, model, has_sequences=bool(sequences)),
             roofs,
             batches,
             sequences,
@@ -246,18 +247,19 @@ def _numbers(option: str, text: str) -> list[int]:
     return numbers
 
 
-def _maker(arguments: argparse.Namespace, *, has_sequences: bool) -> Any:
+def _maker(arguments: argparse.Namespace, model: Callable[..., Any], *, has_sequences: bool) -> Any:
     """Return the callable that makes the arguments of a call, on the meta device."""
     import torch
 
-    from roofprof.cli.target import call_inputs, load_inputs, make_input, parse_dtype
+    from roofprof.cli.target import arguments_for, call_inputs, load_inputs, make_input, parse_dtype
 
     if arguments.inputs:
         function = load_inputs(arguments.inputs)
 
         def called(batch: int, *sequence: int) -> Any:
             with torch.device("meta"):
-                return call_inputs(arguments.inputs, lambda _: function(batch, *sequence), batch)
+                value = call_inputs(arguments.inputs, lambda _: function(batch, *sequence), batch)
+            return arguments_for(model, value, arguments.target, arguments.inputs)
 
         return called
     dtype = parse_dtype(arguments.dtype) if arguments.dtype else torch.float32

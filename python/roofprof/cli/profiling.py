@@ -20,7 +20,17 @@ from roofprof.cli.shared import (
     say,
     with_article,
 )
-from roofprof.cli.target import call_inputs, load_inputs, load_model, load_object, make_input, moved, parse_dtype
+from roofprof.cli.target import (
+    arguments_for,
+    call_inputs,
+    load_inputs,
+    load_model,
+    load_object,
+    make_input,
+    moved,
+    parse_dtype,
+    signature_of,
+)
 from roofprof.latency.batches import Arguments
 from roofprof.profiling.profiler import RooflineProfiler, count
 from roofprof.render.traces.export import needs_events, writer_for
@@ -34,8 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     loss = load_loss(arguments.loss) if arguments.loss else None
     device = arguments.device
-    args, kwargs = inputs_of(arguments)
-    model = model_of(arguments, train=arguments.train)
+    model, (args, kwargs) = called(arguments, train=arguments.train)
     if arguments.count:
         return output(_counted(model, arguments.target, args, kwargs), arguments)
     say(f"profiling {arguments.target} on {device}")
@@ -106,6 +115,17 @@ def check_device(device: str) -> None:
         raise CommandError(f"device '{device}' cannot be used here: {str(error).splitlines()[0]}") from error
 
 
+def called(arguments: argparse.Namespace, *, train: bool = False) -> tuple[Callable[..., Any], Arguments]:
+    """Return the target and the arguments of its call; inputs are made first, as their faults cost nothing."""
+    if not arguments.inputs:
+        dtype = _dtype(arguments) or torch.float32
+        tensors = tuple(make_input(text, dtype, arguments.device) for text in arguments.input or [])
+        return model_of(arguments, train=train), (tensors, {})
+    value = call_inputs(arguments.inputs, load_inputs(arguments.inputs))
+    model = model_of(arguments, train=train)
+    return model, arguments_for(model, value, arguments.target, arguments.inputs)
+
+
 def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[..., Any]:
     """Return the target, on its device, in its dtype and mode. Raises CommandError where an input is missing."""
     model = load_model(arguments.target, arguments.args, arguments.device, trust=arguments.trust)
@@ -117,22 +137,12 @@ def model_of(arguments: argparse.Namespace, *, train: bool = False) -> Callable[
     return model
 
 
-def inputs_of(arguments: argparse.Namespace) -> Arguments:
-    """Return the arguments of the target's call."""
-    if arguments.inputs:
-        return call_inputs(arguments.inputs, load_inputs(arguments.inputs))
-    dtype = _dtype(arguments) or torch.float32
-    return tuple(make_input(text, dtype, arguments.device) for text in arguments.input or []), {}
-
-
 def _check_inputs(arguments: argparse.Namespace, model: Callable[..., Any]) -> None:
     """Raise CommandError where no input was given to a model that needs one."""
     if arguments.inputs or arguments.input:
         return
-    try:
-        parameters = inspect.signature(getattr(model, "forward", model)).parameters.values()
-    except (TypeError, ValueError, RecursionError):  # of a builtin, of TorchScript, of what wraps itself
-        return
+    signature = signature_of(model)
+    parameters = signature.parameters.values() if signature else ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     needed = [one.name for one in parameters if one.default is one.empty and one.kind in kinds]
     if needed:

@@ -384,7 +384,8 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--inputs",
         metavar="FILE.py:CALLABLE",
-        help="a callable that returns the inputs: one value, a tuple, or (tuple, dict of keywords)",
+        help="a callable that returns the inputs: one value, a tuple, (tuple, dict of keywords), or a dict, which is "
+        "keywords where they fit the model's parameters, else the one input",
     )
     parser.add_argument(
         "--dtype",

@@ -6,15 +6,17 @@ import ast
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 
 from roofprof.cli.shared import CommandError, with_article
 from roofprof.latency.batches import Arguments, arguments_of
@@ -201,13 +203,75 @@ def load_inputs(target: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def call_inputs(target: str, function: Callable[..., Any], *batch: int) -> Arguments:
-    """Return the model's arguments that the function makes."""
+def call_inputs(target: str, function: Callable[..., Any], *batch: int) -> Any:
+    """Return what the function gives for the model's arguments: :func:`arguments_for` reads it."""
     try:
-        value = function(*batch)
+        return function(*batch)
     except Exception as error:
         raise CommandError(f"{target}({', '.join(map(str, batch))}) failed: {type(error).__name__}: {error}") from error
-    return arguments_of(value)
+
+
+def arguments_for(model: Callable[..., Any], value: Any, target: str, inputs: str) -> Arguments:
+    """Return the model's arguments for what the callable named ``inputs`` gave.
+
+    A dict is keywords where the model can be called with them, and one of them is a parameter's name or the model takes
+    nothing by position. Any other dict is the one argument; one in a tuple always is.
+    """
+    signature = signature_of(model) if isinstance(value, Mapping) else None
+    if signature is None:
+        return arguments_of(value)
+    names = [one.name for one in signature.parameters.values() if one.kind in _NAMED]
+    is_argument = _binds(lambda: signature.bind(value))
+    if _binds(lambda: signature.bind(**value)) and (not is_argument or set(value) & set(names)):
+        by_name = _exported_keywords(model)
+        if by_name is None:
+            return (), dict(value)
+        return tuple(value[name] for name in names if name not in by_name), {name: value[name] for name in by_name}
+    if is_argument:
+        return (value,), {}
+    raise CommandError(
+        f"{inputs} gave a dict of {', '.join(map(str, value))}, which {target}, called with "
+        f"{', '.join(names) or 'nothing'}, takes neither as keywords nor as its one input{_TARGETS}"
+    )
+
+
+def _exported_keywords(model: Any) -> list[str] | None:
+    """Return the names that an exported program takes as keywords: those of its export; None for other models."""
+    spec = getattr(model, "_in_spec", None)
+    return None if spec is None else list(_pytree.tree_unflatten(range(spec.num_leaves), spec)[1])
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _binds(bind: Callable[[], object]) -> bool:
+    try:
+        bind()
+    except TypeError:
+        return False
+    return True
+
+
+def signature_of(model: Callable[..., Any]) -> inspect.Signature | None:
+    """Return how the model is called; None where nothing tells: a builtin, what wraps itself."""
+    plain = getattr(model, "_orig_mod", model)  # of torch.compile
+    forward = getattr(plain, "forward", plain)
+    try:
+        schema = getattr(forward, "schema", None)
+        if not isinstance(schema, torch.FunctionSchema):
+            return inspect.signature(forward)
+        parameters = [  # of TorchScript
+            inspect.Parameter(
+                one.name,
+                _NAMED[one.kwarg_only],
+                default=None if one.has_default_value() else inspect.Parameter.empty,
+            )
+            for one in schema.arguments
+        ]
+        is_method = bool(parameters) and parameters[0].name == "self"
+        return inspect.Signature(parameters[is_method:])
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _first_line(error: BaseException) -> str:

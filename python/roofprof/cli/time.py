@@ -109,14 +109,14 @@ def _check(arguments: argparse.Namespace) -> str | list[int]:
 
 
 def _one(arguments: argparse.Namespace) -> Latency:
-    from roofprof.cli.profiling import inputs_of, model_of
+    from roofprof.cli.profiling import called
     from roofprof.latency.plan import Plan
     from roofprof.latency.timing import time_call
     from roofprof.models.ranks import is_among_ranks
     from roofprof.profiling.profiler import RooflineProfiler
 
-    args, kwargs = inputs_of(arguments)
-    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    model, (args, kwargs) = called(arguments)
+    profiler = RooflineProfiler(model, device=arguments.device)
     seconds = 30.0 if arguments.seconds is None else arguments.seconds
     limits = Plan(arguments.warmup, arguments.repeat, seconds).limits(among_ranks=is_among_ranks())
     say(
@@ -135,8 +135,8 @@ def _one(arguments: argparse.Namespace) -> Latency:
 
 
 def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySweep:
-    from roofprof.cli.profiling import inputs_of, model_of
-    from roofprof.cli.target import call_inputs, load_inputs
+    from roofprof.cli.profiling import called, model_of
+    from roofprof.cli.target import arguments_for, call_inputs, load_inputs
     from roofprof.latency.plan import Batches, Plan
     from roofprof.latency.sweeping import time_batches
     from roofprof.profiling.profiler import RooflineProfiler
@@ -145,11 +145,14 @@ def _sweep(arguments: argparse.Namespace, batches: str | list[int]) -> LatencySw
     if function is not None and _takes_a_batch(function):
         args: tuple[Any, ...] = ()
         kwargs: dict[str, Any] = {}
-        make = lambda batch: call_inputs(arguments.inputs, function, batch)  # noqa: E731
+        model = model_of(arguments)
+        make = lambda batch: arguments_for(  # noqa: E731
+            model, call_inputs(arguments.inputs, function, batch), arguments.target, arguments.inputs
+        )
     else:
-        args, kwargs = inputs_of(arguments)
+        model, (args, kwargs) = called(arguments)
         make = None
-    profiler = RooflineProfiler(model_of(arguments), device=arguments.device)
+    profiler = RooflineProfiler(model, device=arguments.device)
     seconds = 120.0 if arguments.seconds is None else arguments.seconds
     say(f"timing {arguments.target} on {arguments.device} at several batch sizes, within {seconds:g} s")
     return _called(

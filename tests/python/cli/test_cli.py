@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+from collections import UserDict
 from pathlib import Path
 
 import pytest
+import torch
 from given_roofs import roofs
 
 import roofprof
 from roofprof.cli import profiling
+from roofprof.cli.target import arguments_for
 
 MODELS = """
 import shutil
@@ -52,6 +55,20 @@ def batch():
 
 def batch_with_keywords():
     return (batch(),), {"scale": 2.0}
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, left, right):
+        return self.layer(left @ right)
+
+def two(batch=2):
+    return {"right": torch.rand(3, 8), "left": torch.rand(batch, 3)}
+
+def two_of(batch):
+    return two(batch)
 
 def half(output):
     return output.mean() / 2
@@ -113,6 +130,89 @@ def test_inputs_of_any_kind_and_dtypes(shell):
         assert roofprof.Report.from_json("r.json").total.flops == 2 * 2 * 8 * 4 + 8 + 8
     assert shell(*PROFILE, "--dtype", "bfloat16", "--json", "r.json")[0] == 0
     assert set(roofprof.Report.from_json("r.json").total.flops_by_dtype) == {"bf16"}
+
+
+def test_a_dict_of_inputs_is_keywords_where_these_are_the_parameters(shell):
+    target = ("models.py:Two", "--inputs")
+    assert shell("profile", *target, "models.py:two", "--count", "--json", "r.json")[0] == 0
+    assert roofprof.Report.from_json("r.json").total.macs == 2 * 3 * 8 + 2 * 8 * 4
+    limits = ("--warmup", "1", "--repeat", "2")
+    assert shell("time", *target, "models.py:two", *limits)[0] == 0
+    assert shell("time", *target, "models.py:two_of", "--batch", "1,2", *limits)[0] == 0
+    sweep = ("--batch", "1,2", "--device", "T4", "--json", "s.json")
+    assert shell("predict", "--sweep", *target, "models.py:two_of", *sweep)[0] == 0
+
+
+class Named(torch.nn.Module):
+    def forward(self, ids, mask=None):
+        return ids
+
+
+class One(torch.nn.Module):
+    def forward(self, batch, scale=1.0):
+        return batch
+
+
+class AnyArguments(torch.nn.Module):
+    def forward(self, *args, **kwargs):
+        return args
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, **kwargs):
+        return kwargs
+
+
+class OneAndKeywords(torch.nn.Module):
+    def forward(self, batch=None, **kwargs):
+        return batch
+
+
+class Script(torch.nn.Module):
+    def forward(self, ids: torch.Tensor, scale: float = 1.0):
+        return ids * scale
+
+
+@pytest.mark.parametrize(
+    ("model", "keys", "as_keywords"),
+    [
+        (Named(), ["ids"], True),
+        (Named(), ["mask", "ids"], True),
+        (Named(), ["mask"], False),  # ids is missing, and may be the dict
+        (Named(), ["ids", "labels"], False),
+        (One(), ["image", "label"], False),
+        (One(), ["batch"], True),
+        (One(), ["scale"], False),
+        (One(), [3], False),
+        (AnyArguments(), ["image"], False),
+        (Keywords(), ["image"], True),
+        (OneAndKeywords(), ["image"], False),
+        (OneAndKeywords(), ["batch", "image"], True),
+        (len, ["image"], False),
+    ],
+)
+def test_which_dicts_are_keywords(model, keys, as_keywords):
+    value = dict.fromkeys(keys, 1)
+    expected = ((), value) if as_keywords else ((value,), {})
+    assert arguments_for(model, value, "model", "inputs") == expected
+    assert arguments_for(model, UserDict(value), "model", "inputs") == expected  # as a tokenizer returns it
+    assert arguments_for(model, (value,), "model", "inputs") == ((value,), {})
+    assert arguments_for(torch.compile(model), value, "model", "inputs") == expected
+
+
+@pytest.mark.parametrize(("args", "kwargs"), [((1,), {"scale": 2}), ((1, 2), {}), ((), {"scale": 2, "ids": 1})])
+def test_a_dict_for_an_exported_program_is_what_it_was_exported_with(args, kwargs):
+    example = [torch.ones(2) for _ in args], {name: torch.ones(2) for name in kwargs}
+    model = torch.export.export(Script(), tuple(example[0]), example[1]).module()
+    assert arguments_for(model, {"ids": 1, "scale": 2}, "model", "inputs") == (args, kwargs)
+
+
+def test_a_dict_for_torchscript_follows_its_schema(tmp_path):
+    torch.jit.script(Script()).save(tmp_path / "script.ts")
+    for model in (torch.jit.load(tmp_path / "script.ts"), torch.jit.script(Script())):
+        for keys, as_keywords in ((("ids",), True), (("scale", "ids"), True), (("x",), False)):
+            value = dict.fromkeys(keys, 1)
+            assert arguments_for(model, value, "model", "inputs") == (((), value) if as_keywords else ((value,), {}))
 
 
 def test_training_steps_are_warmed_up_and_repeated(shell):

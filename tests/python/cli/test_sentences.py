@@ -42,6 +42,13 @@ def broken():
 def function():
     return len
 
+class Two(nn.Module):
+    def forward(self, left, right):
+        return left @ right
+
+def sides():
+    return {"left": torch.rand(2, 2), "rigth": torch.rand(2, 2)}
+
 number = 7
 
 def each(output):
@@ -96,6 +103,11 @@ CASES = [
     ("profile models.py:mlp --input 2x9", 2, "models.py:mlp raised RuntimeError"),
     ("profile models.py:mlp --input 2x9 --count", 2, "models.py:mlp raised RuntimeError"),
     ("profile models.py:mlp --inputs models.py:broken", 2, "no weights here"),
+    (
+        "profile models.py:Two --inputs models.py:sides",
+        2,
+        "a dict of left, rigth, which models.py:Two, called with left, right, takes neither as keywords nor as its one",
+    ),
     ("profile models.py:mlp --input 2x8 --dtype int3", 2, "models.py:mlp cannot be put on cpu as int3"),
     ("profile models.py:on_meta --input 2x8", 2, "count it with --device meta"),
     ("profile models.py:wide --input 2x8 --args width", 2, "no list of Python literals"),
