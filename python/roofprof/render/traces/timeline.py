@@ -17,7 +17,7 @@ FIGURES = ("calls", "flops", "bytes", "percent_of_roof", "bound")
 
 NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "
-    "`roofprof profile --trace FILE` (roofprof docs outputs#traces)"
+    "`roofprof profile --trace FILE`; a file that ends in .folded needs none (roofprof docs outputs#traces)"
 )
 NOT_TIMED = (
     "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"
