@@ -128,7 +128,7 @@ void keep(const T& value) {
 
 // A way to move the bytes of a working set.
 struct Kernel {
-  double BandwidthPoint::*rate;
+  double BandwidthPoint::* rate;
   std::size_t arrays;
   std::size_t moved;                                           // bytes moved for each byte of an array
   std::function<void(const Slice&, std::size_t bytes)> sweep;  // `bytes` of each array
@@ -178,7 +178,7 @@ class Trial {
     while (Clock::now() < end);
     return best;
   }
-  double BandwidthPoint::*mix() const { return kernel_.rate; }
+  double BandwidthPoint::* mix() const { return kernel_.rate; }
 
  private:
   // Some sweeps in one parallel region, from when all threads are there to when the last is done.

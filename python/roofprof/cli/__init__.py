@@ -26,33 +26,25 @@ from roofprof.cli import (
     several_reports,
     time,
 )
-from roofprof.cli.parser import Parser, epilog, filled, overview
+from roofprof.cli.parser import SWEEP, Parser, epilog, filled, overview
 from roofprof.cli.shared import CommandError, Commands, complain, discard_stdout, open_closed_streams, say
 
-_COMMANDS: tuple[Callable[[Commands], None], ...] = (
-    profile.add_parser,
-    run.add_parser,
-    time.add_parser,
-    one_report.add_show,
-    one_report.add_html,
-    one_report.add_plot,
-    one_report.add_trace,
-    import_trace.add_parser,
-    several_reports.add_compare,
-    several_reports.add_merge,
-    several_reports.add_scaling,
-    check.add_parser,
-    predict.add_parser,
-    predict.add_sweep,
-    ceilings.add_parser,
-    calibrate.add_parser,
-    ops.add_parser,
-    manual.add_explain,
-    manual.add_docs,
-    mcp.add_parser,
-    doctor.add_parser,
-    completion.add_parser,
-)
+# By what they are for, as `roofprof --help` lists them.
+_COMMANDS: dict[str, tuple[Callable[[Commands], None], ...]] = {
+    "measure a model": (profile.add_parser, run.add_parser, time.add_parser),
+    "show a report": (one_report.add_show, one_report.add_html, one_report.add_plot, one_report.add_trace),
+    "import what another tool recorded": (import_trace.add_parser,),
+    "compare and combine reports": (
+        several_reports.add_compare,
+        several_reports.add_merge,
+        several_reports.add_scaling,
+        check.add_parser,
+    ),
+    "predict other devices": (predict.add_parser, predict.add_sweep, calibrate.add_parser),
+    "this machine": (ceilings.add_parser, doctor.add_parser),
+    "look up": (ops.add_parser, manual.add_explain, manual.add_docs),
+    "agents and shells": (mcp.add_parser, completion.add_parser),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,11 +84,23 @@ def make_parser() -> argparse.ArgumentParser:
     parser.set_defaults(of_all=parser)  # for completion
     parser.add_argument("--version", action="version", version=f"roofprof {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in _COMMANDS:
-        add(commands)
+    _add_groups(parser, commands)
     for name, of_command in commands.choices.items():
         of_command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         of_command.description = filled(of_command.description or "")
         of_command.epilog = epilog(name)
         of_command.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
+
+
+def _add_groups(parser: argparse.ArgumentParser, commands: Commands) -> None:
+    """Add the commands, each group below a heading of its own, in place of one list; options stay last."""
+    parser._action_groups.clear()
+    for heading, adders in _COMMANDS.items():
+        first = len(commands._choices_actions)
+        for add in adders:
+            add(commands)
+        parser.add_argument_group(heading)._group_actions += commands._choices_actions[first:]
+    parser._action_groups.append(parser._optionals)
+    # For completion, where a command is one word.
+    commands._choices_actions = [command for command in commands._choices_actions if command.dest != SWEEP]

@@ -181,7 +181,8 @@ FORMATS = (
 
 _TRACE = f"""\
 A report in the format that the file's suffix asks for ({FORMATS}). Folded stacks are made of any report with times; the
-others need one that "roofprof profile --trace" or RooflineProfiler(keep_events=True) made.
+others need its events: "roofprof profile --json" keeps up to 10,000 of a call on the CPU, "profile --trace" and
+RooflineProfiler(keep_events=True) keep all.
 """
 
 

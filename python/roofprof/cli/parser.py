@@ -126,15 +126,16 @@ EXAMPLES = {
         "roofprof predict --sweep torchvision.models:resnet50 --input Bx3x224x224 --dtype float16 --device 'RTX 4090'",
         "roofprof predict --sweep my_model.py:build --input BxS:int64 --batch 1,8 --sequence 128,1024 --device L40S",
     ),
+    "calibrate": (
+        "roofprof calibrate 'H100 SXM' --from products.csv --json h100.json",
+        "roofprof calibrate h100.json --from report.json --from trace.json.gz --json better.json",
+    ),
     "ceilings": (
         "roofprof ceilings --device cuda",
         "roofprof ceilings --json machine.json",
         "roofprof ceilings --published 'H100 SXM'",
     ),
-    "calibrate": (
-        "roofprof calibrate 'H100 SXM' --from products.csv --json h100.json",
-        "roofprof calibrate h100.json --from report.json --from trace.json.gz --json better.json",
-    ),
+    "doctor": ("roofprof doctor",),
     "ops": ("roofprof ops softmax --family normalization",),
     "explain": (
         "roofprof explain percent_of_roof",
@@ -148,7 +149,6 @@ EXAMPLES = {
         "roofprof mcp reports",
         "roofprof mcp reports --allow-run 'my_model.py:build --dtype bfloat16'",
     ),
-    "doctor": ("roofprof doctor",),
     "completion": (
         "roofprof completion bash > ~/.local/share/bash-completion/completions/roofprof",
         "roofprof completion fish > ~/.config/fish/completions/roofprof.fish",

@@ -40,11 +40,15 @@ report is shown; with several, or --all, a table of devices sorted by time. docs
 errors.
 """
 
+_USAGE = """\
+%(prog)s [options] (--device CARD|FILE.json | --all) report
+       %(prog)s --sweep [options] --device CARD|FILE.json target"""
+
 
 def add_parser(commands: Commands) -> None:
     """Add the command's options."""
     parser = commands.add_parser(
-        "predict", help="predict the times of a report on other devices", description=_DESCRIPTION
+        "predict", help="predict the times of a report on other devices", description=_DESCRIPTION, usage=_USAGE
     )
     parser.set_defaults(command=run)
     add_report(parser)
@@ -192,7 +196,12 @@ BxS:int64. Where no B stands, the leading dimension is the batch. A callable of 
 
 def add_sweep(commands: Commands) -> None:
     """Add the command's options."""
-    parser = commands.add_parser(SWEEP, prog=f"roofprof {SWEEP}", description=_SWEEP)
+    parser = commands.add_parser(
+        SWEEP,
+        prog=f"roofprof {SWEEP}",
+        help="predict a model's times over batch and sequence sizes",
+        description=_SWEEP,
+    )
     parser.set_defaults(command=_sweep)
     add_target_options(parser)
     parser.add_argument("--device", required=True, metavar="CARD|FILE.json", help="for which device: 'RTX 4090'")

@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.count:
         return output(_counted(model, arguments.target, args, kwargs), arguments)
     say(f"profiling {arguments.target} on {device}")
+    for_trace = arguments.trace is not None and needs_events(arguments.trace)
     profiler = RooflineProfiler(
         model,
         warmup=arguments.warmup,
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         counters=arguments.counters,
         ceilings=arguments.ceilings,
         compiled_kernels=arguments.compiled_kernels,
-        keep_events=arguments.trace is not None and needs_events(arguments.trace),
+        keep_events=for_trace or _may_have_few_events(arguments, model),
     )
     try:
         with torch.set_grad_enabled(arguments.train):
@@ -76,7 +77,28 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             raise
         return code
-    return _output(report, arguments)
+    return _output(report if for_trace else _with_few_events(report), arguments)
+
+
+# ---- the events that --json keeps for `roofprof trace`
+
+_FEW = 10_000  # half a megabyte
+
+
+def _may_have_few_events(arguments: argparse.Namespace, model: Callable[..., Any]) -> bool:
+    """Return False where events would make a large file, or change how calls are timed, as on a GPU."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    on_cpu = torch.device(arguments.device).type == "cpu"
+    return arguments.json is not None and on_cpu and sum(1 for _ in modules) < _FEW
+
+
+def _with_few_events(report: Report) -> Report:
+    """Return the report without its events where it has many."""
+    calls = sum(group.calls for group in report.group("op")) + sum(row.calls or 0 for row in report.rows)
+    if calls <= _FEW:
+        return report
+    without = report.to_dict()
+    return Report.from_dict(without) if without.pop("events", None) else report
 
 
 def _output(report: Report, arguments: argparse.Namespace) -> int:

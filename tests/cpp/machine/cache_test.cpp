@@ -53,8 +53,7 @@ class CeilingsCache : public ::testing::Test {
   }
 
   CachedCeilings cached(const std::string& device = "cpu", bool again = false) {
-    return cached_ceilings(
-        device, [this](std::string_view line) { lines_.emplace_back(line); }, again, source_);
+    return cached_ceilings(device, [this](std::string_view line) { lines_.emplace_back(line); }, again, source_);
   }
   std::vector<fs::path> files() const { return {fs::directory_iterator(folder_), fs::directory_iterator()}; }
 
@@ -103,13 +102,8 @@ TEST_F(CeilingsCache, OneMeasuresWhileTheOthersWait) {
   std::vector<std::thread> ranks;
   std::atomic<int> fresh{0};
   for (int rank = 0; rank < 4; ++rank) {
-    ranks.emplace_back([&] {
-      fresh += cached_ceilings(
-                   "cpu", [](std::string_view) {}, false, source_)
-                       .is_new
-                   ? 1
-                   : 0;
-    });
+    ranks.emplace_back(
+        [&] { fresh += cached_ceilings("cpu", [](std::string_view) {}, false, source_).is_new ? 1 : 0; });
   }
   for (auto& rank : ranks) rank.join();
   EXPECT_EQ(measured, 1);

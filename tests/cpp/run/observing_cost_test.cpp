@@ -11,8 +11,7 @@ namespace {
 
 std::int64_t added(std::array<std::int64_t, 3> bare, std::array<TimedLaunches, 3> observed) {
   std::size_t round = 0;
-  return added_to_a_launch(
-      3, [&] { return bare[round]; }, [&] { return observed[round++]; });
+  return added_to_a_launch(3, [&] { return bare[round]; }, [&] { return observed[round++]; });
 }
 
 TEST(ObservingCost, IsTheMedianOfWhatARoundAddsToALaunch) {

@@ -47,7 +47,8 @@ def _completed(tmp_path, capsys):
 
 def test_what_is_offered(completed):
     for words, offered in (
-        ("c", ["compare", "check", "ceilings", "calibrate", "completion"]),
+        ("c", ["compare", "check", "calibrate", "ceilings", "completion"]),
+        ("pr", ["profile", "predict"]),  # and no command of two words
         ("plot --k", ["--kind"]),
         ("plot --kind ", ["roofline", "time"]),
         ("show r.json --by ", list(TABLES)),

@@ -53,9 +53,22 @@ def test_each_command_says_what_it_does_with_examples_and_exit_codes(name, monke
     assert max(map(len, prose)) <= 102  # exit codes are wrapped at 100, and indented
 
 
+def test_usage_has_both_forms_of_predict():
+    forms = COMMANDS["predict"].format_usage().splitlines()
+    assert [form.split("roofprof ")[1].split(" [options] ")[0] for form in forms] == ["predict", "predict --sweep"]
+    assert [form.split()[-1] for form in forms] == ["report", "target"]
+
+
 def test_the_overview_has_every_command_and_every_option_its_help():
     text = make_parser().format_help()
     assert set(EXAMPLES) == set(COMMANDS)
     assert all(f"\n  {COMMANDS[name].prog}" in text for name in COMMANDS)
+    # Each stands once, below a heading that says what it is for, and the examples keep that order.
+    listed = re.findall(r"^  ([a-z]+(?: --sweep)?)  ", text.split("\nexamples:")[0], re.MULTILINE)
+    headings = re.findall(r"^([a-z][a-z ]+):$", text, re.MULTILINE)
+    assert listed == list(EXAMPLES)
+    assert headings[0] == "measure a model"
+    assert headings[-2:] == ["options", "examples"]
+    assert len(headings) == 10
     silent = [(name, action.dest) for name, parser in COMMANDS.items() for action in parser._actions if not action.help]
     assert silent == []

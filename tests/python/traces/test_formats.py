@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from given_roofs import profiler
+from given_roofs import LEVELS, PEAKS, profiler
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_gpu import simulated
@@ -54,6 +54,34 @@ def test_a_chrome_trace_has_what_the_format_demands(report, tmp_path):
     linear = next(e for e in slices(file, "op") if e["name"] == "aten::linear")
     assert linear["args"]["module"] == "0"
     assert linear["args"]["shapes"] == "4x8, 8x8, 8"
+
+
+def test_slices_have_the_figures_of_their_rows(report, on_gpu, tmp_path):
+    file = chrome(report, tmp_path)
+    op = next(e for e in slices(file, "op") if e["name"] == "aten::linear")
+    row = op["args"]["row"]
+    # Products and sums of 4x8 by 8x8 and the bias; what is read and written, four bytes each.
+    flops, moved = 2 * 4 * 8 * 8 + 4 * 8, 4 * (4 * 8 + 8 * 8 + 8 + 4 * 8)
+    assert (row["calls"], row["flops"], row["bytes"]) == (1, flops, moved)
+    # The given roofs take the same time for both, which is kept in whole nanoseconds.
+    at_roof_ns = max(flops / PEAKS["fp32"], moved / LEVELS["L2"][0]) * 1e9
+    assert row["percent_of_roof"] * op["dur"] * 10 == pytest.approx(at_roof_ns, abs=0.6)
+    assert row["bound"] == "latency/code"
+    # Every op found its row: these add up to all that was observed.
+    keys = ("module", "phase", "shapes", "dtype")
+    rows = {(e["name"], *map(e["args"].get, keys)): e["args"]["row"] for e in slices(file, "op")}
+    assert sum(one["flops"] for one in rows.values()) == report.total.flops
+    assert sum(one["bytes"] for one in rows.values()) == report.total.bytes
+    # A module's row has those of the modules inside; a region has none of its own.
+    ahead = chrome(ran(nn.Sequential(nn.Linear(8, 8), nn.ReLU())), tmp_path)
+    assert {e["name"]: e["args"]["row"]["flops"] for e in slices(ahead, "module")} == {
+        "Sequential": flops + 4 * 8,
+        "0": flops,
+        "1": 4 * 8,
+    }
+    assert "row" not in slices(file, "region")[0]["args"]
+    # A kernel has its op's; the layer is called twice.
+    assert [e["args"]["row"]["calls"] for e in slices(chrome(on_gpu, tmp_path), "kernel")] == [2, 2]
 
 
 def test_arrows_lead_from_ops_to_kernels(on_gpu, tmp_path):

@@ -19,6 +19,12 @@ from torch import nn
 def mlp():
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
 
+class Loops(nn.Module):
+    def forward(self, x):
+        for _ in range(10_000):
+            x = x + 1
+        return x
+
 class Raises(nn.Module):
     def forward(self, x):
         raise KeyError("lost agent")
@@ -62,10 +68,23 @@ def test_profile_writes_a_trace_at_once(shell):
     assert Path("again.json.gz").read_bytes() == Path("t.json.gz").read_bytes()
 
 
-def test_folded_stacks_of_a_profile_keep_no_events(shell):
+def test_a_report_of_a_call_on_the_cpu_can_be_made_a_trace_later(shell):
     assert shell(*PROFILE, "--trace", "r.folded", "--json", "r.json")[0] == 0
     assert Path("r.folded").read_text().startswith("Sequential")
-    assert "events" not in json.loads(Path("r.json").read_text())
+    assert shell("trace", "r.json", "-o", "t.json") == (0, "roofprof: written to t.json\n")
+    made = json.loads(Path("t.json").read_text())
+    assert [e["name"] for e in slices(made, "op")] == ["aten::linear", "aten::relu", "aten::linear"]
+    # Without roofs there is no share of them and no bound.
+    assert {tuple(e["args"]["row"]) for e in slices(made, "op")} == {("calls", "flops", "bytes")}
+
+
+def test_a_report_of_many_calls_keeps_no_events_unless_a_trace_is_made(shell):
+    many = ("profile", "models.py:Loops", "--input", "2", "--repeat", "1", "--warmup", "0", "--json", "r.json")
+    for options, kept in ((), False), (("--trace", "t.json"), True):
+        assert shell(*many, *options)[0] == 0
+        report = json.loads(Path("r.json").read_text())
+        assert ("events" in report) == kept
+    assert len(report["events"]["host"]["rows"]) == 10_001
 
 
 @pytest.mark.usefixtures("reports")

@@ -31,7 +31,7 @@ class WritesTraces:
         OSError where the file cannot be written.
         """
         _check_suffix(path, ".json")
-        facts = {name: getattr(self._compiled, name) for name in ("model", "device", "scope")}
+        facts = {"model": self._compiled.model, "device": self._compiled.device, "scope": self._compiled.mode}
         _write(path, chrome_trace(timeline(self._compiled), {"generator": f"roofprof {_build_info.VERSION}", **facts}))
 
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:

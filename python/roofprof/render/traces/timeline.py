@@ -12,9 +12,12 @@ from roofprof.errors import Error
 
 REGION_ROW = "region"  # the type of a region's row
 
+# What a slice shows of its row, where the row has it.
+FIGURES = ("calls", "flops", "bytes", "percent_of_roof", "bound")
+
 NOT_KEPT = (
     "this report keeps no events to make a trace of: profile with RooflineProfiler(model, keep_events=True), or with "
-    "`roofprof profile --trace FILE` (roofprof docs outputs#traces)"
+    "`roofprof profile --trace FILE`; a file that ends in .folded needs none (roofprof docs outputs#traces)"
 )
 NOT_TIMED = (
     "this report has no times to make a trace of, as counts have none and calls that raised: profile one that is timed"
@@ -141,6 +144,18 @@ class _Words:
         self._regions: list[str] = events["regions"]
         self._ops: list[tuple[str, str]] = events["ops"]
         self._facts: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._rows = {row.path: row for row in report.rows}
+        self._groups = {
+            tuple(group.keys): group for group in report.group(["module", "phase", "op", "shapes", "dtype"])
+        }
+        host, device = events["host"], events["device"]
+        names = dict(zip(host["id"], host["name"], strict=True))
+        launched = zip(device["bucket"], (names.get(event, -1) for event in device["event"]), strict=True)
+        # An op without a slice that counts has its name from the call that launched its kernels.
+        self._op_names: dict[int, str] = {}
+        for bucket, name in (*zip(host["bucket"], host["name"], strict=True), *launched):
+            if bucket >= 0 and name >= 0:
+                self._op_names.setdefault(bucket, self.names[name])
 
     def scope(self, event: dict[str, Any]) -> str:
         module: int = event["module"]
@@ -155,7 +170,7 @@ class _Words:
 
     def facts(self, event: dict[str, Any]) -> dict[str, Any]:
         """Return the event's facts; events of one bucket share a dict, as there may be a million of them."""
-        key = event["module"], event["phase"], event["region"], event["bucket"]
+        key = event["kind"], event["module"], event["phase"], event["region"], event["bucket"]
         if key not in self._facts:
             self._facts[key] = self._new_facts(event)
         return self._facts[key]
@@ -171,7 +186,20 @@ class _Words:
             "shapes": shapes,
             "dtype": dtype,
         }
-        return {name: value for name, value in facts.items() if value}
+        known = {name: value for name, value in facts.items() if value}
+        row = self._row(event)
+        if row is not None:
+            figures = {name: getattr(row, name) for name in FIGURES}
+            known["row"] = {name: value for name, value in figures.items() if value not in (None, "unknown")}
+        return known
+
+    def _row(self, event: dict[str, Any]) -> _report.Row | _report.GroupRow | None:
+        """Return the row of a module; of an op and its kernels that of its calls with these shapes."""
+        path = self._modules[event["module"]][0]
+        bucket: int = event["bucket"]
+        if bucket >= 0:
+            return self._groups.get((path, event["phase"], self._op_names.get(bucket, ""), *self._ops[bucket]))
+        return self._rows.get(path) if event["kind"] == "module" else None
 
 
 def _rows(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
