@@ -50,12 +50,10 @@ void scale(OpBucket& bucket, std::int64_t from, std::int64_t to, const Made& mad
   const double element = bytes_of(bucket.dtype).value_or(0);
   std::int64_t largest = 0;
   for (const auto& shape : original) largest = std::max(largest, elements_of(shape));
-  double weights = 0;  // bytes of what is the same with any batch
+  double weights = 0;  // bytes
   std::size_t operand = 0;
   for (auto& shape : bucket.shapes.tensors) {
-    if (shape.empty()) {
-      weights += element;  // a scalar: it has no batch either
-    } else if (has_sizes(shape) && is_weight(bucket, op, operand++, original, largest, made)) {
+    if (has_sizes(shape) && is_weight(bucket, op, operand++, original, largest, made)) {
       weights += element * static_cast<double>(elements_of(shape));
     } else {
       scale_leading(shape, from, to);
