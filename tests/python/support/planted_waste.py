@@ -177,7 +177,7 @@ class Planted:
 
 
 PLANTED = {
-    "copy in a loop": Planted(CopyInALoop, lambda: torch.randn(1024, 256), ("joined-in-a-loop",), "aten::cat"),
+    "copy in a loop": Planted(CopyInALoop, lambda: torch.randn(2048, 256), ("joined-in-a-loop",), "aten::cat"),
     "fp64 by accident": Planted(DoublePrecision, lambda: torch.randn(512, 512), ("double-precision",), "second"),
     "batch-1 decode": Planted(BatchOneDecode, lambda: torch.randn(1, 2048), ("weights-read-again",), "aten::linear"),
     "channels-first pooling": Planted(
