@@ -217,7 +217,8 @@ AnyDict event_columns_of(const std::vector<Row>& rows) {
 }
 
 // Returns the events of a report's run, for roofprof/render/traces; None where the report keeps none. "host" and
-// "device" are lists by column; "modules" is path, type and parent by id, "ops" shapes and dtype, "regions" are names.
+// "device" are lists by column; "modules" is path, type and parent by id, "ops" name, shapes and dtype, "regions" are
+// names.
 std::optional<AnyDict> events_of(const Report& report) {
   const auto& data = data_of(report);
   if (!data.times->events.kept) return std::nullopt;
@@ -227,7 +228,7 @@ std::optional<AnyDict> events_of(const Report& report) {
   for (const auto& region : data.tree.regions) regions.append(region.name);
   py::list ops;
   for (const auto& op : data.counts.ops) {
-    ops.append(py::make_tuple(shapes_text(op.shapes), std::string(kDTypeNames.at(static_cast<std::size_t>(op.dtype)))));
+    ops.append(py::make_tuple(op.op, shapes_text(op.shapes), std::string(name_of(op.dtype))));
   }
   AnyDict events;
   events["names"] = data.times->events.names;

@@ -20,6 +20,7 @@ from torch.utils import _pytree
 
 from roofprof.cli.shared import CommandError, with_article
 from roofprof.latency.batches import Arguments, arguments_of
+from roofprof.models.compiled import original
 from roofprof.models.exported import runnable
 from roofprof.models.packages import holds_package
 from roofprof.profiling.packages import load_package
@@ -254,7 +255,7 @@ def _binds(bind: Callable[[], object]) -> bool:
 
 def signature_of(model: Callable[..., Any]) -> inspect.Signature | None:
     """Return how the model is called; None where nothing tells: a builtin, what wraps itself."""
-    plain = getattr(model, "_orig_mod", model)  # of torch.compile
+    plain = original(model)
     forward = getattr(plain, "forward", plain)
     try:
         schema = getattr(forward, "schema", None)

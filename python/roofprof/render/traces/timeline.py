@@ -142,20 +142,12 @@ class _Words:
         self._model = report.model or "model"
         self._modules: list[tuple[str, str, int]] = events["modules"]
         self._regions: list[str] = events["regions"]
-        self._ops: list[tuple[str, str]] = events["ops"]
+        self._ops: list[tuple[str, str, str]] = events["ops"]
         self._facts: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._rows = {row.path: row for row in report.rows}
         self._groups = {
             tuple(group.keys): group for group in report.group(["module", "phase", "op", "shapes", "dtype"])
         }
-        host, device = events["host"], events["device"]
-        names = dict(zip(host["id"], host["name"], strict=True))
-        launched = zip(device["bucket"], (names.get(event, -1) for event in device["event"]), strict=True)
-        # An op without a slice that counts has its name from the call that launched its kernels.
-        self._op_names: dict[int, str] = {}
-        for bucket, name in (*zip(host["bucket"], host["name"], strict=True), *launched):
-            if bucket >= 0 and name >= 0:
-                self._op_names.setdefault(bucket, self.names[name])
 
     def scope(self, event: dict[str, Any]) -> str:
         module: int = event["module"]
@@ -177,7 +169,7 @@ class _Words:
 
     def _new_facts(self, event: dict[str, Any]) -> dict[str, Any]:
         path, kind, _ = self._modules[event["module"]]
-        shapes, dtype = self._ops[event["bucket"]] if event["bucket"] >= 0 else ("", "")
+        _, shapes, dtype = self._ops[event["bucket"]] if event["bucket"] >= 0 else ("", "", "")
         facts = {
             "module": path or self._model,
             "type": kind,
@@ -198,7 +190,7 @@ class _Words:
         path = self._modules[event["module"]][0]
         bucket: int = event["bucket"]
         if bucket >= 0:
-            return self._groups.get((path, event["phase"], self._op_names.get(bucket, ""), *self._ops[bucket]))
+            return self._groups.get((path, event["phase"], *self._ops[bucket]))
         return self._rows.get(path) if event["kind"] == "module" else None
 
 
