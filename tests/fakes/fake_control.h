@@ -50,9 +50,8 @@ struct FakeLaunch {
   int grid[3] = {1, 1, 1};
   int block[3] = {1, 1, 1};
   unsigned long long bytes = 0; /* of a copy or fill */
-  int copy_kind = 0;            /* CUpti_ActivityMemcpyKind; 10: to another device */
-  unsigned to_device = 0;
-  int from_memory = 0; /* CUpti_ActivityMemoryKind; 0: its record does not say */
+  int copy_kind = 0;            /* CUpti_ActivityMemcpyKind */
+  int from_memory = 0;          /* CUpti_ActivityMemoryKind; 0: its record does not say */
   int to_memory = 0;
   unsigned long long graph_node = 0; /* 0: not from a graph */
   unsigned correlation = 0;          /* 0: a launch of its own; else one of those that a launch with that id runs */

@@ -31,6 +31,14 @@ class WithFakes : public ::testing::Test {
   static void use(const char* variable, const std::string& library) { setenv(variable, library.c_str(), 1); }
 };
 
+// The notes of a trace, or of one with counters: a line each.
+template <class Trace>
+std::string all_notes(const Trace& trace) {
+  std::string text;
+  for (const auto& note : trace.notes) text += note.code + ": " + note.text + '\n';
+  return text;
+}
+
 // EXPECT_SAYS("cuInit", message): the part is in it.
 #define EXPECT_SAYS(part, text) EXPECT_PRED_FORMAT2(::testing::IsSubstring, part, text)
 

@@ -15,7 +15,8 @@ def lines_in_the_tables():
     return {
         op: path.stem
         for path in (ROOT / "csrc" / "ops").glob("*.cpp")
-        for op in re.findall(r'^    \{"(\w+::\w+)",', path.read_text(), re.MULTILINE)
+        for names in re.findall(r'^    \{((?:"[\w: ]+"\s*)+),', path.read_text(), re.MULTILINE)
+        for op in names.replace('"', " ").split()
     }
 
 

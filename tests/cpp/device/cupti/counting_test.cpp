@@ -55,12 +55,6 @@ Bytes bytes(const CounterTrace& trace) {
   return found;
 }
 
-std::string all_notes(const CounterTrace& trace) {
-  std::string text;
-  for (const Note& note : trace.notes) text += note.code + ": " + note.text + '\n';
-  return text;
-}
-
 // Device 0 is current, as it is where torch has launched something; what was taken is given back afterwards.
 class Counting : public WithFakes {
  protected:

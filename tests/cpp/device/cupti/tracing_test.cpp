@@ -86,12 +86,6 @@ Places places(const DeviceTrace& trace) {
   return found;
 }
 
-std::string all_notes(const DeviceTrace& trace) {
-  std::string text;
-  for (const Note& note : trace.notes) text += note.code + ": " + note.text + '\n';
-  return text;
-}
-
 class Traced : public WithFakes {
  protected:
   void TearDown() override {
